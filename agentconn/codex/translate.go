@@ -1,0 +1,585 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"nod/state"
+)
+
+// thread is what the reader knows of one Codex thread.
+type thread struct {
+	id, uri string
+	turn    string // of the turn in progress, "" if none
+	usage   tokens // of the turn in progress
+	items   map[string]*item
+	plan    json.RawMessage
+}
+
+// item is one thread item that has started in the turn in progress.
+type item struct {
+	kind     string
+	turn     string
+	text     string // what has been streamed of it
+	section  int    // of a reasoning summary
+	terminal string // URI; of a command
+	shown    bool   // a command's terminal is part of its tool call
+	done     bool
+	wire     wireItem
+}
+
+// wireItem holds the fields of every ThreadItem that nod shows.
+type wireItem struct {
+	Type             string          `json:"type"`
+	ID               string          `json:"id"`
+	Text             string          `json:"text"`    // agentMessage, plan
+	Content          json.RawMessage `json:"content"` // userMessage, reasoning
+	Summary          []string        `json:"summary"` // reasoning
+	Command          string          `json:"command"`
+	Cwd              string          `json:"cwd"`
+	Status           string          `json:"status"` // inProgress, completed, failed, declined
+	CommandActions   []commandAction `json:"commandActions"`
+	AggregatedOutput string          `json:"aggregatedOutput"`
+	ExitCode         *int            `json:"exitCode"`
+	DurationMs       *int64          `json:"durationMs"`
+	Changes          []fileChange    `json:"changes"`
+	StartedAtMs      int64           `json:"startedAtMs"`
+}
+
+type commandAction struct {
+	Command string `json:"command"`
+}
+
+type fileChange struct {
+	Path string `json:"path"`
+	Kind struct {
+		Type     string `json:"type"` // add, delete, update
+		MovePath string `json:"move_path"`
+	} `json:"kind"`
+	Diff string `json:"diff"` // the whole text for add and delete, hunks for update
+}
+
+type tokens struct {
+	InputTokens       int64 `json:"inputTokens"`
+	CachedInputTokens int64 `json:"cachedInputTokens"`
+	OutputTokens      int64 `json:"outputTokens"`
+}
+
+type wireTurn struct {
+	ID         string     `json:"id"`
+	Status     string     `json:"status"` // completed, interrupted, failed, inProgress
+	Error      *wireError `json:"error"`
+	DurationMs *int64     `json:"durationMs"`
+}
+
+type wireError struct {
+	Message           string          `json:"message"`
+	CodexErrorInfo    json.RawMessage `json:"codexErrorInfo"` // a word, or an object of one key
+	AdditionalDetails string          `json:"additionalDetails"`
+}
+
+// params holds the fields of every notification that nod understands.
+type params struct {
+	ThreadID   string          `json:"threadId"`
+	TurnID     string          `json:"turnId"`
+	ItemID     string          `json:"itemId"`
+	Delta      string          `json:"delta"`
+	Summary    json.RawMessage `json:"summary"`
+	Index      int             `json:"summaryIndex"`
+	Item       wireItem        `json:"item"`
+	Turn       wireTurn        `json:"turn"`
+	Plan       json.RawMessage `json:"plan"`
+	ThreadName string          `json:"threadName"`
+	RequestID  json.RawMessage `json:"requestId"`
+	Error      wireError       `json:"error"`
+	WillRetry  bool            `json:"willRetry"`
+	Message    string          `json:"message"`
+	Changes    []fileChange    `json:"changes"`
+	TokenUsage struct {
+		Last tokens `json:"last"`
+	} `json:"tokenUsage"`
+}
+
+// handlers are the notifications that change what a person sees.
+var handlers = map[string]func(*conn, context.Context, *thread, params){
+	"turn/started":                      (*conn).turnStarted,
+	"turn/completed":                    (*conn).turnCompleted,
+	"turn/plan/updated":                 (*conn).planUpdated,
+	"item/started":                      (*conn).itemStarted,
+	"item/completed":                    (*conn).itemCompleted,
+	"item/agentMessage/delta":           (*conn).textDelta,
+	"item/plan/delta":                   (*conn).textDelta,
+	"item/reasoning/summaryTextDelta":   (*conn).reasoningDelta,
+	"item/reasoning/textDelta":          (*conn).reasoningDelta,
+	"item/commandExecution/outputDelta": (*conn).outputDelta,
+	"item/fileChange/patchUpdated":      (*conn).patchUpdated,
+	"serverRequest/resolved":            (*conn).resolved,
+	"thread/name/updated":               (*conn).nameUpdated,
+	"thread/tokenUsage/updated":         (*conn).tokenUsage,
+	"error":                             (*conn).errorNote,
+	"warning":                           (*conn).warning,
+}
+
+// ignored are notifications that say nothing a person needs: what they tell
+// comes in another way, or concerns other clients.
+var ignored = map[string]bool{
+	"account/rateLimits/updated": true, "thread/status/changed": true, "thread/started": true,
+	"thread/readState/changed": true, "thread/settings/updated": true, "thread/goal/cleared": true,
+	"thread/closed": true, "remoteControl/status/changed": true, "configWarning": true,
+	"deprecationNotice": true, "mcpServer/startupStatus/updated": true, "turn/diff/updated": true,
+	"item/reasoning/summaryPartAdded": true, "item/fileChange/outputDelta": true,
+	"item/commandExecution/terminalInteraction": true,
+}
+
+func (c *conn) notification(ctx context.Context, m message, line []byte) {
+	handle, known := handlers[m.Method]
+	var p params
+	if known && json.Unmarshal(m.Params, &p) == nil {
+		if th := c.threads[p.ThreadID]; th != nil {
+			handle(c, ctx, th, p)
+			return
+		}
+		// Another client's thread, or a helper thread of Codex's own.
+		return
+	}
+	if ignored[m.Method] {
+		c.log.Debug("notification", "method", m.Method)
+		return
+	}
+	c.log.Info("a notification that nod does not understand", "method", shorten(m.Method, 80))
+	_ = json.Unmarshal(m.Params, &p) // for the thread, if it names one
+	uri := ""
+	if th := c.threads[p.ThreadID]; th != nil {
+		uri = th.uri
+	}
+	c.sink.Opaque(ctx, uri, line)
+}
+
+// apply sends session actions of one event.
+func (c *conn) apply(ctx context.Context, th *thread, actions ...state.Action) {
+	es := make([]state.Envelope, len(actions))
+	for i, a := range actions {
+		es[i] = state.Envelope{Channel: th.uri, Action: a}
+	}
+	c.sink.Apply(ctx, th.uri, es...)
+}
+
+func (th *thread) meta() map[string]json.RawMessage {
+	id, _ := json.Marshal(th.id) // a string always encodes
+	m := map[string]json.RawMessage{metaThreadID: id}
+	if th.plan != nil {
+		m["nod.plan"] = th.plan
+	}
+	return m
+}
+
+// begin starts a turn. The answer to turn/start comes before turn/started, so a
+// message that nod sent is known by then.
+func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Message) {
+	th.turn, th.usage = turn, tokens{}
+	// Items of an older turn stay only while they run: a background command may
+	// end after its turn.
+	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done })
+	c.apply(ctx, th, &state.SessionTurnStarted{TurnID: turn, Message: m})
+}
+
+func (c *conn) turnStarted(ctx context.Context, th *thread, p params) {
+	if th.turn != p.Turn.ID {
+		// Somebody else's: the message comes as the turn's first item.
+		th.begin(ctx, c, p.Turn.ID, state.Message{Origin: state.MessageOrigin{Kind: "user"}})
+	}
+}
+
+func (c *conn) turnCompleted(ctx context.Context, th *thread, p params) {
+	var actions []state.Envelope
+	add := func(a state.Action) { actions = append(actions, state.Envelope{Channel: th.uri, Action: a}) }
+	// Interrupt and steer leave items open without a word. A command keeps its
+	// output only if it completes.
+	for _, id := range slices.Sorted(maps.Keys(th.items)) {
+		it := th.items[id]
+		if it.turn == p.Turn.ID && it.kind == "commandExecution" && it.shown && !it.done {
+			add(&state.SessionToolCallComplete{TurnID: p.Turn.ID, ToolCallID: id, Result: state.ToolCallResult{
+				PastTenseMessage: state.Plain("Was still running when the turn ended"), Content: it.content(),
+			}})
+		}
+	}
+	if p.Turn.DurationMs != nil {
+		add(th.usageAction(p.Turn.ID, p.Turn.DurationMs))
+	}
+	switch p.Turn.Status {
+	case "interrupted":
+		add(&state.SessionTurnCancelled{TurnID: p.Turn.ID})
+	case "failed":
+		e := wireError{Message: "Codex gave no reason."}
+		if p.Turn.Error != nil {
+			e = *p.Turn.Error
+		}
+		add(&state.SessionError{TurnID: p.Turn.ID, Error: state.ErrorInfo{ErrorType: "codex." + e.kind(), Message: e.Message}})
+	default:
+		add(&state.SessionTurnComplete{TurnID: p.Turn.ID})
+	}
+	add(&state.SessionActivityChanged{})
+	if th.turn == p.Turn.ID {
+		th.turn = ""
+	}
+	c.sink.Apply(ctx, th.uri, actions...)
+}
+
+// kind names the error: codexErrorInfo is a word or an object of one key.
+func (e wireError) kind() string {
+	var word string
+	if json.Unmarshal(e.CodexErrorInfo, &word) == nil && word != "" {
+		return word
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(e.CodexErrorInfo, &object) == nil {
+		for k := range object {
+			return k
+		}
+	}
+	return "error"
+}
+
+func (c *conn) planUpdated(ctx context.Context, th *thread, p params) {
+	th.plan = p.Plan
+	c.apply(ctx, th, &state.SessionMetaChanged{Meta: th.meta()})
+}
+
+func (c *conn) nameUpdated(ctx context.Context, th *thread, p params) {
+	if p.ThreadName != "" {
+		c.apply(ctx, th, &state.SessionTitleChanged{Title: shorten(p.ThreadName, 200)})
+	}
+}
+
+func (c *conn) tokenUsage(ctx context.Context, th *thread, p params) {
+	if p.TurnID != th.turn {
+		return
+	}
+	l := p.TokenUsage.Last
+	th.usage.InputTokens += l.InputTokens
+	th.usage.CachedInputTokens += l.CachedInputTokens
+	th.usage.OutputTokens += l.OutputTokens
+	c.apply(ctx, th, th.usageAction(p.TurnID, nil))
+}
+
+// usageAction reports the tokens of the turn so far. AHP has no word for how
+// long a turn took.
+func (th *thread) usageAction(turn string, durationMs *int64) *state.SessionUsage {
+	u := th.usage
+	a := &state.SessionUsage{TurnID: turn, Usage: state.UsageInfo{
+		InputTokens: &u.InputTokens, OutputTokens: &u.OutputTokens, CacheReadTokens: &u.CachedInputTokens,
+	}}
+	if durationMs != nil {
+		a.Usage.Meta = map[string]json.RawMessage{"nod.durationMs": fmt.Append(nil, *durationMs)}
+	}
+	return a
+}
+
+func (c *conn) errorNote(ctx context.Context, th *thread, p params) {
+	if p.WillRetry {
+		c.apply(ctx, th, &state.SessionActivityChanged{Activity: shorten(p.Error.Message, 200)})
+	}
+	// Otherwise turn/completed says it again, as failed.
+}
+
+func (c *conn) warning(ctx context.Context, th *thread, p params) {
+	if th.turn != "" && p.Message != "" {
+		c.apply(ctx, th, &state.SessionResponsePart{TurnID: th.turn, Part: &state.NotificationPart{Content: state.Plain(p.Message)}})
+	}
+}
+
+// ---- items ----
+
+// start returns the item of that id and makes it, with the part that shows it,
+// if it is new: a delta may be the first that is heard of an item.
+func (c *conn) start(ctx context.Context, th *thread, turn, id, kind string, w wireItem) *item {
+	if it := th.items[id]; it != nil {
+		return it
+	}
+	it := &item{kind: kind, turn: turn, wire: w}
+	th.items[id] = it
+	switch kind {
+	case "agentMessage", "plan":
+		c.apply(ctx, th, &state.SessionResponsePart{TurnID: turn, Part: &state.MarkdownPart{ID: id}})
+	case "reasoning":
+		c.apply(ctx, th, &state.SessionResponsePart{TurnID: turn, Part: &state.ReasoningPart{ID: id}})
+	case "commandExecution":
+		it.terminal = "ahp-terminal:/" + th.id + "/" + id
+		c.apply(ctx, th, &state.SessionToolCallStart{
+			TurnID: turn, ToolCallID: id, ToolName: "shell", DisplayName: "Run a command",
+			Meta: map[string]json.RawMessage{"nod.input": []byte(`"command"`)},
+		}, &state.SessionToolCallReady{
+			TurnID: turn, ToolCallID: id, InvocationMessage: state.Plain(w.summary()), ToolInput: w.Command, Confirmed: state.ConfirmedNotNeeded,
+		})
+	case "fileChange":
+		c.apply(ctx, th, &state.SessionToolCallStart{
+			TurnID: turn, ToolCallID: id, ToolName: "apply_patch", DisplayName: "Edit files",
+			Meta: map[string]json.RawMessage{"nod.input": []byte(`"diff"`)},
+		}, &state.SessionToolCallReady{
+			TurnID: turn, ToolCallID: id, InvocationMessage: state.Plain("Edit " + fileNames(w.Changes)), ToolInput: unified(w.Changes), Confirmed: state.ConfirmedNotNeeded,
+		})
+	}
+	return it
+}
+
+// summary is the command without the shell around it, where Codex tells it.
+func (w wireItem) summary() string {
+	if len(w.CommandActions) == 1 && w.CommandActions[0].Command != "" {
+		return w.CommandActions[0].Command
+	}
+	return w.Command
+}
+
+func (c *conn) itemStarted(ctx context.Context, th *thread, p params) {
+	switch p.Item.Type {
+	case "userMessage":
+		return // the turn has it already
+	case "agentMessage", "plan", "reasoning", "commandExecution", "fileChange":
+		c.start(ctx, th, p.TurnID, p.Item.ID, p.Item.Type, p.Item)
+	default:
+		c.otherItem(ctx, th, p)
+	}
+}
+
+// otherItem shows an item that nod has no form for, as one line.
+func (c *conn) otherItem(ctx context.Context, th *thread, p params) {
+	th.items[p.Item.ID] = &item{kind: "other", turn: p.TurnID}
+	c.apply(ctx, th, &state.SessionToolCallStart{TurnID: p.TurnID, ToolCallID: p.Item.ID, ToolName: p.Item.Type, DisplayName: p.Item.Type},
+		&state.SessionToolCallReady{TurnID: p.TurnID, ToolCallID: p.Item.ID, InvocationMessage: state.Plain("Codex: " + shorten(p.Item.Type, 80)), Confirmed: state.ConfirmedNotNeeded})
+}
+
+func (c *conn) itemCompleted(ctx context.Context, th *thread, p params) {
+	w := p.Item
+	if w.Type == "userMessage" {
+		return
+	}
+	if th.items[w.ID] == nil {
+		c.itemStarted(ctx, th, p)
+	}
+	it := th.items[w.ID]
+	if it.done {
+		return
+	}
+	it.done = true
+	switch w.Type {
+	case "agentMessage", "plan":
+		c.finishText(ctx, th, w.ID, it, w.Text)
+	case "reasoning":
+		if it.text == "" && len(w.Summary) > 0 {
+			c.reasoningDelta(ctx, th, params{TurnID: p.TurnID, ItemID: w.ID, Delta: strings.Join(w.Summary, "\n\n")})
+		}
+	case "commandExecution":
+		c.finishCommand(ctx, th, p.TurnID, it, w)
+	case "fileChange":
+		c.apply(ctx, th, &state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: w.ID, Result: state.ToolCallResult{
+			Success: w.Status == "completed", PastTenseMessage: state.Plain(pastTense(w.Status, "Edited ") + fileNames(w.Changes)), Content: fileEdits(w.Changes),
+		}})
+	default:
+		c.apply(ctx, th, &state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: w.ID, Result: state.ToolCallResult{
+			Success: w.Status != "failed", PastTenseMessage: state.Plain("Codex: " + shorten(w.Type, 80)),
+		}})
+	}
+}
+
+func pastTense(status, done string) string {
+	if status == "completed" {
+		return done
+	}
+	return "Not done (" + shorten(status, 20) + "): "
+}
+
+// finishText adds what the deltas have left out. The completed text is the
+// truth; if it is another one, it is shown as well, below what was streamed.
+func (c *conn) finishText(ctx context.Context, th *thread, id string, it *item, text string) {
+	if rest, ok := strings.CutPrefix(text, it.text); ok {
+		if rest != "" {
+			c.textDelta(ctx, th, params{TurnID: it.turn, ItemID: id, Delta: rest})
+		}
+		return
+	}
+	c.log.Warn("a completed message differs from what was streamed", "item", id)
+	c.apply(ctx, th, &state.SessionResponsePart{TurnID: it.turn, Part: &state.MarkdownPart{ID: id + "/completed", Content: state.NewText(text)}})
+}
+
+func (c *conn) textDelta(ctx context.Context, th *thread, p params) {
+	it := c.start(ctx, th, p.TurnID, p.ItemID, "agentMessage", wireItem{})
+	it.text += p.Delta
+	c.apply(ctx, th, &state.SessionDelta{TurnID: it.turn, PartID: p.ItemID, Content: p.Delta})
+}
+
+func (c *conn) reasoningDelta(ctx context.Context, th *thread, p params) {
+	it := c.start(ctx, th, p.TurnID, p.ItemID, "reasoning", wireItem{})
+	delta := p.Delta
+	if it.text != "" && p.Index != it.section {
+		delta = "\n\n" + delta
+	}
+	it.section = p.Index
+	it.text += delta
+	c.apply(ctx, th, &state.SessionReasoning{TurnID: it.turn, PartID: p.ItemID, Content: delta})
+}
+
+// content refers to the terminal of a command.
+func (it *item) content() []state.ToolResultContent {
+	return []state.ToolResultContent{state.TerminalContent(it.terminal, "Output")}
+}
+
+// show puts a command's terminal into its tool call, once the command runs.
+func (c *conn) show(th *thread, id string, it *item) []state.Envelope {
+	if it.shown {
+		return nil
+	}
+	it.shown = true
+	return []state.Envelope{
+		{Channel: th.uri, Action: &state.SessionToolCallContentChanged{TurnID: it.turn, ToolCallID: id, Content: it.content()}},
+		{Channel: it.terminal, Action: &state.TerminalCommandExecuted{CommandID: id, CommandLine: it.wire.Command, Timestamp: it.wire.StartedAtMs}},
+	}
+}
+
+func (c *conn) outputDelta(ctx context.Context, th *thread, p params) {
+	it := c.start(ctx, th, p.TurnID, p.ItemID, "commandExecution", wireItem{})
+	data := state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: p.Delta}}
+	it.text = "streamed"
+	c.sink.Apply(ctx, th.uri, append(c.show(th, p.ItemID, it), data)...)
+}
+
+func (c *conn) finishCommand(ctx context.Context, th *thread, turn string, it *item, w wireItem) {
+	if w.Status == "declined" {
+		// The person's answer has ended the call already.
+		return
+	}
+	actions := c.show(th, w.ID, it)
+	if it.text == "" && w.AggregatedOutput != "" {
+		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: w.AggregatedOutput}})
+	}
+	result := state.ToolCallResult{
+		Success:          w.Status == "completed" && (w.ExitCode == nil || *w.ExitCode == 0),
+		PastTenseMessage: state.Plain(pastTense(w.Status, "Ran ") + w.summary()),
+		Content:          it.content(),
+	}
+	if w.Status == "failed" && w.ExitCode != nil {
+		result.PastTenseMessage = state.Plain("Ran " + w.summary())
+	}
+	actions = append(actions,
+		state.Envelope{Channel: it.terminal, Action: &state.TerminalCommandFinished{CommandID: w.ID, ExitCode: w.ExitCode, DurationMs: w.DurationMs}},
+		state.Envelope{Channel: th.uri, Action: &state.SessionToolCallComplete{TurnID: turn, ToolCallID: w.ID, Result: result}},
+	)
+	c.sink.Apply(ctx, th.uri, actions...)
+}
+
+func (c *conn) patchUpdated(ctx context.Context, th *thread, p params) {
+	it := th.items[p.ItemID]
+	if it == nil || it.done || it.kind != "fileChange" {
+		return
+	}
+	it.wire.Changes = p.Changes
+	c.apply(ctx, th, &state.SessionToolCallReady{TurnID: it.turn, ToolCallID: p.ItemID,
+		InvocationMessage: state.Plain("Edit " + fileNames(p.Changes)), ToolInput: unified(p.Changes), Confirmed: state.ConfirmedNotNeeded})
+}
+
+// ---- file changes ----
+
+func fileNames(cs []fileChange) string {
+	const most = 3
+	var names []string
+	for i, f := range cs {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(cs)-most))
+			break
+		}
+		names = append(names, f.Path)
+	}
+	return strings.Join(names, ", ")
+}
+
+// unified makes one unified diff of Codex's changes: it sends hunks for an
+// update, but the bare text of a file that is added or deleted.
+func unified(cs []fileChange) string {
+	var b strings.Builder
+	for _, f := range cs {
+		from, to := f.Path, f.Path
+		if f.Kind.MovePath != "" {
+			to = f.Kind.MovePath
+		}
+		switch f.Kind.Type {
+		case "add":
+			from = "/dev/null"
+		case "delete":
+			to = "/dev/null"
+		}
+		fmt.Fprintf(&b, "--- %s\n+++ %s\n", from, to)
+		switch f.Kind.Type {
+		case "add":
+			whole(&b, "+", f.Diff)
+		case "delete":
+			whole(&b, "-", f.Diff)
+		default:
+			b.WriteString(f.Diff)
+			if !strings.HasSuffix(f.Diff, "\n") {
+				b.WriteByte('\n')
+			}
+		}
+	}
+	return b.String()
+}
+
+func whole(b *strings.Builder, sign, text string) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if sign == "+" {
+		fmt.Fprintf(b, "@@ -0,0 +1,%d @@\n", len(lines))
+	} else {
+		fmt.Fprintf(b, "@@ -1,%d +0,0 @@\n", len(lines))
+	}
+	for _, l := range lines {
+		b.WriteString(sign + l + "\n")
+	}
+}
+
+func fileEdits(cs []fileChange) []state.ToolResultContent {
+	var out []state.ToolResultContent
+	for _, f := range cs {
+		e := state.ToolResultContent{Type: "fileEdit", Diff: diffSize(f)}
+		side := func(path string) *state.FileSide {
+			uri := "file://" + path
+			ref, _ := json.Marshal(map[string]string{"uri": uri}) // strings always encode
+			return &state.FileSide{URI: uri, Content: ref}
+		}
+		if f.Kind.Type != "add" {
+			e.Before = side(f.Path)
+		}
+		switch {
+		case f.Kind.MovePath != "":
+			e.After = side(f.Kind.MovePath)
+		case f.Kind.Type != "delete":
+			e.After = side(f.Path)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func diffSize(f fileChange) *state.DiffSize {
+	n := 0
+	for range strings.Lines(f.Diff) {
+		n++
+	}
+	switch f.Kind.Type {
+	case "add":
+		return &state.DiffSize{Added: n}
+	case "delete":
+		return &state.DiffSize{Removed: n}
+	}
+	var d state.DiffSize
+	for l := range strings.Lines(f.Diff) {
+		switch l[0] {
+		case '+':
+			d.Added++
+		case '-':
+			d.Removed++
+		}
+	}
+	return &d
+}

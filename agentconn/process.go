@@ -1,0 +1,181 @@
+package agentconn
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// childEnv are the variables a child always gets. What else it needs its adapter
+// or the owner's configuration names; nothing of nod's own reaches it.
+var childEnv = []string{"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "SSH_AUTH_SOCK"}
+
+// childEnvPrefixes are variables that come in families.
+var childEnvPrefixes = []string{"LC_", "XDG_"}
+
+const (
+	// stopGrace is what a child gets between being asked to end and being killed.
+	// The whole program has 5 s.
+	stopGrace = 2 * time.Second
+	// writeTimeout bounds a write to a child that does not read.
+	writeTimeout = 10 * time.Second
+	// maxStderrLine cuts what a child can put into one line of our log.
+	maxStderrLine = 2 << 10
+)
+
+// Process is an agent program that runs as a child of nod, in a process group of
+// its own, and talks on its standard input and output.
+type Process struct {
+	Stdin  io.Writer // each Write is given up after 10 s
+	Stdout io.Reader
+
+	cmd      *exec.Cmd
+	stdin    *os.File
+	exited   chan struct{}
+	stopping sync.WaitGroup
+	errs     sync.WaitGroup
+
+	mu   sync.Mutex
+	last string // newest line on stderr
+}
+
+// StartProcess starts path, an absolute path, with the allowed part of nod's
+// environment; env names further variables to pass on. The program is ended when
+// ctx ends. The caller reads Stdout to its end and then calls Wait.
+func StartProcess(ctx context.Context, log *slog.Logger, path string, args, env []string) (*Process, error) {
+	if !filepath.IsAbs(path) {
+		return nil, errors.New("agentconn: the path of a program must be absolute: " + path)
+	}
+	stdinR, stdinW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Stdin = stdinR
+	cmd.Env = allowedEnv(os.Environ(), env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	err = cmd.Start()
+	_ = stdinR.Close()
+	if err != nil {
+		_ = stdinW.Close()
+		return nil, err
+	}
+	p := &Process{Stdin: deadlineWriter{stdinW}, Stdout: stdout, cmd: cmd, stdin: stdinW, exited: make(chan struct{})}
+	p.errs.Go(func() { p.logStderr(log, stderr) })
+	p.stopping.Go(func() { p.stopWith(ctx) })
+	return p, nil
+}
+
+func allowedEnv(environ, names []string) []string {
+	var out []string
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(childEnv, name) || slices.Contains(names, name) ||
+			slices.ContainsFunc(childEnvPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+type deadlineWriter struct{ f *os.File }
+
+func (w deadlineWriter) Write(p []byte) (int, error) {
+	if err := w.f.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return w.f.Write(p)
+}
+
+func (p *Process) logStderr(log *slog.Logger, r io.Reader) {
+	in := bufio.NewReader(r)
+	for {
+		line, _, err := ReadLine(in, maxStderrLine)
+		if text := strings.TrimSpace(string(line)); text != "" {
+			log.Debug("agent stderr", "program", filepath.Base(p.cmd.Path), "line", text)
+			p.mu.Lock()
+			p.last = text
+			p.mu.Unlock()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// PID returns the process id, which is the id of its group too.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// stopWith ends the program when ctx ends: politely, then not.
+func (p *Process) stopWith(ctx context.Context) {
+	select {
+	case <-p.exited:
+		return
+	case <-ctx.Done():
+	}
+	_ = p.stdin.Close() // the polite way: end of input
+	_ = p.signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(stopGrace):
+		_ = p.signal(syscall.SIGKILL)
+	}
+}
+
+// Wait waits until the program has ended and leaves nothing of its process group
+// behind. Stdout must have been read to its end before. It returns how the
+// program ended and the last line it wrote to standard error.
+func (p *Process) Wait() (ended error, lastWords string) {
+	p.errs.Wait()
+	ended = p.cmd.Wait()
+	_ = p.signal(syscall.SIGKILL) // whatever it left behind
+	close(p.exited)
+	p.stopping.Wait()
+	_ = p.stdin.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return ended, p.last
+}
+
+func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
+
+// ReadLine reads up to and including the next newline and returns the line
+// without it. A line longer than limit is read to its end but only its first
+// limit bytes are kept, and cut is true. err is io.EOF at the end, where a last
+// line without a newline may come with it.
+func ReadLine(r *bufio.Reader, limit int) (line []byte, cut bool, err error) {
+	for {
+		chunk, err := r.ReadSlice('\n')
+		if room := limit - len(line); len(chunk) > room+1 {
+			cut = true
+			line = append(line, chunk[:max(0, room)]...)
+		} else {
+			line = append(line, chunk...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil && !cut:
+			line = line[:len(line)-1]
+		}
+		return line, cut, err
+	}
+}

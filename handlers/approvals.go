@@ -1,0 +1,99 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"nod/state"
+	"nod/state/approvals"
+	"nod/state/snapshot"
+	"nod/views"
+)
+
+// approval shows a request by itself: the session it belongs to has its card.
+func (s *Server) approval(c echo.Context) error {
+	_, v, err := s.Hub.ApprovalView(c.Param("id"))
+	if err != nil {
+		return err
+	}
+	return s.goTo(c, "/s/"+v.ID)
+}
+
+// decide takes a person's answer. An approval that was not seen to its last byte
+// on a live page, that was edited, or that allows more than one run leads over a
+// page that shows everything once more.
+func (s *Server) decide(c echo.Context) error {
+	a, v, err := s.Hub.ApprovalView(c.Param("id"))
+	if err != nil {
+		return err
+	}
+	o, ok := a.Request.Option(c.FormValue("option"))
+	if !ok {
+		return approvals.ErrOption
+	}
+	d := state.Decision{OptionID: o.ID}
+	if o.Kind == state.OptionApprove {
+		d.EditedInput = edited(a.Request, c.FormValue("edited"))
+		d.Answers = answers(c, a.Request.Questions)
+		ask := c.FormValue("seen") == "" || d.EditedInput != "" || o.Group > 0
+		if ask && c.FormValue("confirmed") == "" && a.State == approvals.Pending {
+			return s.confirm(c, a, v, o, d.EditedInput)
+		}
+	}
+	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
+	var expected bool
+	for _, e := range []error{approvals.ErrChanged, approvals.ErrNotPending, approvals.ErrOption, approvals.ErrNotEditable} {
+		expected = expected || errors.Is(err, e)
+	}
+	switch {
+	case err == nil:
+		return s.goTo(c, "/s/"+v.ID+"#now")
+	case expected:
+		return err
+	}
+	s.Log.Error("a decision was not recorded", "approval", a.ID, "err", err)
+	return problemJournal
+}
+
+// edited returns what a person made of the input, "" if it is as it was. Forms
+// send line ends as \r\n.
+func edited(r state.Request, text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if !r.Editable || text == "" || text == r.Input {
+		return ""
+	}
+	return text
+}
+
+// answers reads the fields that the card's form has for each question.
+func answers(c echo.Context, q *state.InputRequest) map[string]state.Answer {
+	if q == nil {
+		return nil
+	}
+	form, err := c.FormParams()
+	if err != nil {
+		return nil // the form has been read before
+	}
+	out := map[string]state.Answer{}
+	for _, x := range q.Questions {
+		out[x.ID] = state.Answer{Selected: form["q."+x.ID], Text: form.Get("t." + x.ID)}
+	}
+	return out
+}
+
+func (s *Server) confirm(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, edited string) error {
+	page := views.Confirm{Approval: a, Session: v, Option: o, Edited: edited}
+	if q := a.Request.Questions; q != nil {
+		for _, x := range q.Questions {
+			for _, name := range []string{"q." + x.ID, "t." + x.ID} {
+				for _, value := range c.Request().PostForm[name] {
+					page.Answers = append(page.Answers, views.Field{Name: name, Value: value})
+				}
+			}
+		}
+	}
+	return s.render(c, http.StatusOK, views.ConfirmPage(page))
+}

@@ -1,0 +1,143 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"nod/state/approvals"
+	"nod/state/hub"
+	"nod/views"
+)
+
+// userError is an error that a person may see: what happened and what to do.
+type userError struct {
+	Code   string // stable
+	Status int
+	Title  string
+	Next   string
+}
+
+func (e *userError) Error() string { return e.Code + ": " + e.Title }
+
+// The catalogue of everything that can go wrong for a person.
+var (
+	problemLogin = &userError{"not-logged-in", http.StatusUnauthorized, "Please log in",
+		"Open the link that nod printed in its terminal, or get another with “nod login-url”."}
+	problemToken = &userError{"login-failed", http.StatusUnauthorized, "That login link does not work",
+		"A link works once and for ten minutes. Get another with “nod login-url”."}
+	problemHost = &userError{"wrong-host", http.StatusMisdirectedRequest, "nod does not answer to this name",
+		"Use 127.0.0.1 or localhost with nod's port, or add the name to public_hosts in the configuration."}
+	problemCrossSite = &userError{"cross-site", http.StatusForbidden, "This request came from another site",
+		"Open nod itself and do it there."}
+	problemForm = &userError{"not-a-form", http.StatusUnsupportedMediaType, "This is not how a form is sent",
+		"Post application/x-www-form-urlencoded."}
+	problemTooLarge = &userError{"too-large", http.StatusRequestEntityTooLarge, "That is too much at once",
+		"A message may have up to 1 MB. Put more into a file and name the file."}
+	problemNoPage = &userError{"no-such-page", http.StatusNotFound, "There is no such page",
+		"The address is wrong, or what it named is gone."}
+	problemNoSession = &userError{"no-such-session", http.StatusNotFound, "There is no such session",
+		"The address is wrong, or it belongs to another data folder."}
+	problemNoApproval = &userError{"no-such-request", http.StatusNotFound, "There is no such request",
+		"The address is wrong, or it belongs to another data folder."}
+	problemNotPending = &userError{"not-pending", http.StatusConflict, "This was answered already, or is no longer asked",
+		"Nothing was sent now. The session shows what became of it."}
+	problemChanged = &userError{"changed", http.StatusConflict, "What you answered is not what is asked",
+		"Nothing was sent. Look at the request again and answer it there."}
+	problemOption = &userError{"no-such-answer", http.StatusBadRequest, "The request does not offer that answer",
+		"Nothing was sent. Use one of its buttons."}
+	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "Your answer could not be recorded, so it was not sent",
+		"nod cannot write to its data folder. Is the disk full? Make room and answer again: the request still waits."}
+	problemInternal = &userError{"internal", http.StatusInternalServerError, "Something went wrong in nod",
+		"The log says what. Try again; what is recorded stays."}
+)
+
+// known maps errors of the rooms below to the catalogue.
+var known = []struct {
+	err error
+	to  *userError
+}{
+	{hub.ErrNoSession, problemNoSession},
+	{hub.ErrNoApproval, problemNoApproval},
+	{approvals.ErrNotPending, problemNotPending},
+	{approvals.ErrChanged, problemChanged},
+	{approvals.ErrOption, problemOption},
+	{approvals.ErrNotEditable, problemOption},
+	{echo.ErrNotFound, problemNoPage},
+	{echo.ErrMethodNotAllowed, problemNoPage},
+	{echo.ErrStatusRequestEntityTooLarge, problemTooLarge},
+}
+
+func userErrorOf(err error) *userError {
+	var u *userError
+	if errors.As(err, &u) {
+		return u
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return k.to
+		}
+	}
+	return problemInternal
+}
+
+// publicWords returns the sentence of an error that was written for a person:
+// an agent that is missing or failed, a turn that is open or not.
+func publicWords(err error) (string, bool) {
+	var p interface{ Public() string }
+	switch {
+	case errors.As(err, &p):
+		return p.Public(), true
+	case errors.Is(err, hub.ErrTurnOpen):
+		return "The agent is still working on the last message. Stop it first, or wait.", true
+	case errors.Is(err, hub.ErrNoTurn):
+		return "Nothing was running any more.", true
+	}
+	return "", false
+}
+
+// showError is the end of every error: a page for the person, the cause for the log.
+func (s *Server) showError(err error, c echo.Context) {
+	u := userErrorOf(err)
+	if u == problemInternal {
+		s.Log.Error("request failed", "method", c.Request().Method, "route", c.Path(), "err", err)
+	}
+	if c.Response().Committed {
+		return
+	}
+	if u == problemLogin && c.Request().Method == http.MethodGet && c.Request().Header.Get("Accept") != "text/event-stream" {
+		_ = c.Redirect(http.StatusSeeOther, s.BasePath+"/login")
+		return
+	}
+	back := ""
+	if id := c.Param("id"); id != "" && u != problemNoSession {
+		if a, v, err := s.Hub.ApprovalView(id); err == nil && a != nil {
+			back = "/s/" + v.ID
+		}
+	}
+	if err := s.render(c, u.Status, views.ProblemPage(views.Problem{Code: u.Code, Title: u.Title, Next: u.Next, Back: back})); err != nil {
+		s.Log.Error("an error page failed", "err", err)
+	}
+}
+
+// render writes a page. It is drawn whole before its first byte is sent, so an
+// error cannot leave half a page.
+func (s *Server) render(c echo.Context, status int, page templ.Component) error {
+	var b bytes.Buffer
+	if err := page.Render(c.Request().Context(), &b); err != nil {
+		return err
+	}
+	return c.HTMLBlob(status, b.Bytes())
+}
+
+// draw is render for a part of a live page. Its context does not end with a
+// viewer, because a cancelled context cuts a component short.
+func draw(ctx context.Context, b *bytes.Buffer, part templ.Component) error {
+	err := part.Render(context.WithoutCancel(ctx), b)
+	b.WriteByte('\n')
+	return err
+}

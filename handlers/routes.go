@@ -1,0 +1,148 @@
+// Package handlers is nod's door: HTTP in, pages out.
+//
+// The route table below is the map: what there is, and who may ask for it. Every
+// handler goes the same way: who, what, check, do, answer. Handlers return
+// errors; errors.go turns them into pages. Only stream.go knows how pages are
+// kept live.
+package handlers
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"nod/handlers/auth"
+	"nod/state"
+	"nod/state/approvals"
+	"nod/state/snapshot"
+)
+
+// Hub is what the handlers need of the live truth.
+type Hub interface {
+	Inbox() snapshot.Inbox
+	Session(id string) (snapshot.Session, error)
+	Since(id string, seq uint64) (snapshot.Session, []snapshot.Part, error)
+	ApprovalView(id string) (*approvals.Approval, snapshot.Session, error)
+	Watch(id string) (<-chan struct{}, func())
+
+	Create(ctx context.Context, provider, folder, prompt string) (id string, err error)
+	Send(ctx context.Context, id, text string) error
+	Stop(ctx context.Context, id string) error
+	Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error)
+}
+
+// Config is what a server is made of. All fields but PublicHosts and BasePath
+// are needed.
+type Config struct {
+	Hub         Hub
+	Epoch       string // of the Hub
+	Auth        *auth.Auth
+	Log         *slog.Logger
+	Port        int      // that the server listens on
+	PublicHosts []string // further values of Host that are ours
+	BasePath    string   // "" or a path that begins with a slash and does not end with one
+	StartFolder string   // suggested for the first session
+}
+
+// Server answers requests. It implements http.Handler.
+type Server struct {
+	Config
+	echo    *echo.Echo
+	handler http.Handler
+	streams *streams
+}
+
+// scope says who may use a route.
+type scope int
+
+const (
+	public   scope = iota // anybody who reaches the port
+	operator              // a logged-in device
+)
+
+type route struct {
+	method, path string
+	scope        scope
+	handle       func(*Server, echo.Context) error
+}
+
+// routes is the whole table. A test walks it and fails on a route that lets
+// somebody in whom it should not.
+var routes = []route{
+	{"GET", "/healthz", public, (*Server).health},
+	{"GET", "/static/:name", public, (*Server).static},
+	{"GET", "/login", public, (*Server).loginForm},
+	{"POST", "/login", public, (*Server).login},
+	{"POST", "/logout", operator, (*Server).logout},
+
+	{"GET", "/", operator, (*Server).inbox},
+	{"GET", "/live", operator, (*Server).inboxLive},
+
+	{"GET", "/new", operator, (*Server).newForm},
+	{"POST", "/new", operator, (*Server).create},
+
+	{"GET", "/s/:id", operator, (*Server).session},           // id: of a session
+	{"GET", "/s/:id/live", operator, (*Server).sessionLive},  // ?since=cursor
+	{"POST", "/s/:id/messages", operator, (*Server).message}, // text
+	{"POST", "/s/:id/stop", operator, (*Server).stop},
+
+	{"GET", "/approvals/:id", operator, (*Server).approval}, // id: of an approval
+	{"POST", "/approvals/:id", operator, (*Server).decide},  // option, digest, nonce
+}
+
+// bodyLimit bounds every form; a prompt with a pasted log fits.
+const bodyLimit = "1M"
+
+// New returns a server that is ready to answer.
+func New(cfg Config) *Server {
+	s := &Server{Config: cfg, echo: echo.New()}
+	s.streams = newStreams(s)
+	e := s.echo
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = s.showError
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimit(bodyLimit))
+	g := e.Group(cfg.BasePath)
+	for _, r := range routes {
+		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope))
+	}
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(s.refuse(problemCrossSite))
+	s.handler = s.knownHost(s.isolate(cross.Handler(e)))
+	return s
+}
+
+// ServeHTTP checks who is addressed before it looks at what is asked.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Close ends every stream. Register it with http.Server.RegisterOnShutdown.
+func (s *Server) Close() { s.streams.close() }
+
+const (
+	// readHeaderTimeout and idleTimeout end connections of clients that say
+	// nothing. There is no WriteTimeout: it would cut streams, which set
+	// deadlines of their own.
+	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// NewHTTPServer returns an http.Server with the limits that suit s.
+func NewHTTPServer(s *Server) *http.Server {
+	srv := &http.Server{
+		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+	srv.RegisterOnShutdown(s.Close)
+	return srv
+}
+
+// Address is the address of a page for a browser on this machine.
+func Address(port, basePath, path string) string {
+	return "http://" + net.JoinHostPort("127.0.0.1", port) + basePath + path
+}

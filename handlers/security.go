@@ -1,0 +1,193 @@
+package handlers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"nod/handlers/auth"
+	"nod/state/journal"
+	"nod/views"
+)
+
+// knownHost refuses requests that were addressed to another name: a page
+// elsewhere can point a name of its own at this machine, but not change what its
+// visitors' browsers write into Host.
+func (s *Server) knownHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		if !hostAllowed(r.Host, s.Port, local, s.PublicHosts) {
+			s.refuse(problemHost).ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hostAllowed reports whether host, a Host header, names this server.
+func hostAllowed(host string, port int, local net.Addr, public []string) bool {
+	host = strings.ToLower(host)
+	if slices.ContainsFunc(public, func(p string) bool { return strings.ToLower(p) == host }) {
+		return true
+	}
+	name, p, err := net.SplitHostPort(host)
+	if err != nil || p != strconv.Itoa(port) {
+		return false
+	}
+	if strings.TrimSuffix(name, ".") == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(name)
+	if ip == nil {
+		return false
+	}
+	tcp, ok := local.(*net.TCPAddr)
+	return ip.IsLoopback() || ok && ip.Equal(tcp.IP)
+}
+
+// isolate keeps other sites from using what a browser knows about this one: from
+// elsewhere one may follow a link to a page, and nothing more.
+func (s *Server) isolate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "cross-site", "same-site":
+			visit := r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+			if !visit {
+				s.refuse(problemCrossSite).ServeHTTP(w, r)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuse answers with a problem before any page is chosen.
+func (s *Server) refuse(p *userError) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Log.Warn("refused", "code", p.Code, "method", r.Method, "host", r.Host, "origin", r.Header.Get("Origin"), "site", r.Header.Get("Sec-Fetch-Site"))
+		secureHeaders(w.Header(), "")
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(p.Status)
+		_, _ = fmt.Fprintf(w, "%s\n%s\n(%s)\n", p.Title, p.Next, p.Code)
+	})
+}
+
+// secureHeaders sets what every response carries. The nonce is of the page's own
+// script; "" allows none.
+func secureHeaders(h http.Header, nonce string) {
+	script := "'none'"
+	if nonce != "" {
+		script = "'nonce-" + nonce + "'"
+	}
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src "+script+"; style-src 'self'; img-src 'self'; font-src 'self'; "+
+		"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "+
+		"require-trusted-types-for 'script'; trusted-types nod")
+	h.Set("X-Content-Type-Options", "nosniff")
+	// With no-referrer a form would post "Origin: null".
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+	h.Set("Cache-Control", "no-store")
+}
+
+// page gives every request what its page needs: headers, nonce, base path.
+func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		nonce := rand.Text()
+		secureHeaders(c.Response().Header(), nonce)
+		ctx := templ.WithNonce(views.WithBase(c.Request().Context(), s.BasePath), nonce)
+		c.SetRequest(c.Request().WithContext(ctx))
+		return next(c)
+	}
+}
+
+type deviceKey struct{}
+
+// device returns who sent the request, on routes of scope operator.
+func device(c echo.Context) journal.Device {
+	d, _ := c.Request().Context().Value(deviceKey{}).(journal.Device)
+	return d
+}
+
+// allow lets those in who may use a route.
+func (s *Server) allow(who scope) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			if r.Method == http.MethodPost {
+				if err := checkForm(r); err != nil {
+					return err
+				}
+			}
+			if who == public {
+				return next(c)
+			}
+			d, err := s.Auth.Who(r)
+			if errors.Is(err, auth.ErrNotLoggedIn) {
+				return problemLogin
+			} else if err != nil {
+				return err
+			}
+			c.SetRequest(r.WithContext(context.WithValue(r.Context(), deviceKey{}, d)))
+			return next(c)
+		}
+	}
+}
+
+// checkForm takes only what a form of ours would send. A browser always says
+// where a post comes from.
+func checkForm(r *http.Request) error {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return problemForm
+	}
+	if len(r.Cookies()) > 0 && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
+		return problemCrossSite
+	}
+	return nil
+}
+
+// accessLog writes one line for each request: the route, never the address,
+// which could hold somebody's secret.
+func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := time.Now()
+		err := next(c)
+		if err != nil {
+			c.Error(err)
+		}
+		level := slog.LevelDebug
+		if c.Response().Status >= http.StatusInternalServerError {
+			level = slog.LevelError
+		}
+		s.Log.Log(c.Request().Context(), level, "request", "method", c.Request().Method, "route", c.Path(),
+			"status", c.Response().Status, "ms", time.Since(start).Milliseconds(), "bytes", c.Response().Size)
+		return nil
+	}
+}
+
+// recover turns a panic into an error with its place, which is logged and not shown.
+func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		return next(c)
+	}
+}

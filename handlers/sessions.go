@@ -1,0 +1,130 @@
+package handlers
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"nod/state"
+	"nod/views"
+)
+
+func (s *Server) inbox(c echo.Context) error {
+	in := s.Hub.Inbox()
+	return s.render(c, http.StatusOK, views.InboxPage(in, views.Cursor{Epoch: s.Epoch, Rev: in.Rev}))
+}
+
+func (s *Server) newForm(c echo.Context) error {
+	in := s.Hub.Inbox()
+	f := views.NewSession{Links: in.Links, Folder: s.StartFolder}
+	for _, l := range in.Links {
+		if l.Status != state.LinkMissing {
+			f.Provider = l.Provider
+			break
+		}
+	}
+	if len(in.Sessions) > 0 { // where the last one was
+		last := in.Sessions[0].State.Summary
+		f.Provider = last.Provider
+		f.Folder = strings.TrimPrefix(last.WorkingDirectory, "file://")
+	}
+	return s.render(c, http.StatusOK, views.NewPage(f))
+}
+
+func (s *Server) create(c echo.Context) error {
+	f := views.NewSession{
+		Links: s.Hub.Inbox().Links, Provider: c.FormValue("provider"),
+		Folder: strings.TrimSpace(c.FormValue("folder")), Prompt: c.FormValue("prompt"),
+	}
+	again := func(status int, field, problem string) error {
+		f.Field, f.Problem = field, problem
+		return s.render(c, status, views.NewPage(f))
+	}
+	folder, problem := checkFolder(f.Folder)
+	if problem != "" {
+		return again(http.StatusUnprocessableEntity, "folder", problem)
+	}
+	if strings.TrimSpace(f.Prompt) == "" {
+		return again(http.StatusUnprocessableEntity, "prompt", "Say what should be done.")
+	}
+	id, err := s.Hub.Create(c.Request().Context(), f.Provider, folder, f.Prompt)
+	if err == nil {
+		return s.goTo(c, "/s/"+id)
+	}
+	words, public := publicWords(err)
+	if !public {
+		return err
+	}
+	s.Log.Warn("no session", "provider", f.Provider, "err", err)
+	if id != "" { // the session is there, the message is not
+		return s.showSession(c, http.StatusBadGateway, id, f.Prompt, words)
+	}
+	return again(http.StatusBadGateway, "", words)
+}
+
+// checkFolder returns the folder in its whole form, or a sentence about it.
+func checkFolder(path string) (folder, problem string) {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", "nod does not know your home folder. Type the whole path."
+		}
+		path = home + rest
+	}
+	if !filepath.IsAbs(path) {
+		return "", "Type the whole path of the folder, beginning with a slash."
+	}
+	switch info, err := os.Stat(path); {
+	case os.IsNotExist(err):
+		return "", "There is no such folder. Nothing was started."
+	case err != nil:
+		return "", "The folder cannot be read. Nothing was started."
+	case !info.IsDir():
+		return "", "That is a file, not a folder. Nothing was started."
+	}
+	return filepath.Clean(path), ""
+}
+
+func (s *Server) session(c echo.Context) error {
+	return s.showSession(c, http.StatusOK, c.Param("id"), "", "")
+}
+
+func (s *Server) showSession(c echo.Context, status int, id, draft, problem string) error {
+	in := s.Hub.Inbox() // before the session, so that the cursor promises no more than is shown
+	v, err := s.Hub.Session(id)
+	if err != nil {
+		return err
+	}
+	return s.render(c, status, views.SessionPage(views.SessionView{Session: v, Inbox: in, Draft: draft, Problem: problem},
+		views.Cursor{Epoch: s.Epoch, Seq: v.Seq, Rev: in.Rev}))
+}
+
+func (s *Server) message(c echo.Context) error {
+	id, text := c.Param("id"), c.FormValue("text")
+	if strings.TrimSpace(text) == "" {
+		return s.showSession(c, http.StatusUnprocessableEntity, id, text, "Write a message first.")
+	}
+	return s.afterVerb(c, id, text, s.Hub.Send(c.Request().Context(), id, text))
+}
+
+func (s *Server) stop(c echo.Context) error {
+	id := c.Param("id")
+	return s.afterVerb(c, id, "", s.Hub.Stop(c.Request().Context(), id))
+}
+
+// afterVerb shows the session again: anew, or with what was typed and why it
+// was not taken.
+func (s *Server) afterVerb(c echo.Context, id, draft string, err error) error {
+	if err == nil {
+		return s.goTo(c, "/s/"+id+"#now")
+	}
+	words, public := publicWords(err)
+	if !public {
+		return err
+	}
+	s.Log.Warn("not done", "route", c.Path(), "session", id, "err", err)
+	return s.showSession(c, http.StatusBadGateway, id, draft, words)
+}

@@ -1,0 +1,151 @@
+// Package approvals holds the life of a pending request: from asked over
+// decided and sent to confirmed, or to one of the ends where nobody's decision
+// took effect. It is pure; state/hub makes the steps last.
+//
+//	pending -> decided -> sent -> confirmed
+//	pending -> answered-elsewhere | expired
+//	decided, sent -> delivery-unknown
+package approvals
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"slices"
+
+	"nod/state"
+)
+
+// State is where an approval is in its life.
+type State string
+
+// Values of State. A decision is shown as recorded (Decided), as sent, and as
+// confirmed; only the agent's own event confirms.
+const (
+	Pending           State = "pending"
+	Decided           State = "decided"
+	Sent              State = "sent"
+	Confirmed         State = "confirmed"
+	AnsweredElsewhere State = "answered-elsewhere" // by another client of the same agent
+	Expired           State = "expired"            // its turn or its link ended first
+	DeliveryUnknown   State = "delivery-unknown"   // decided, but the link was lost before the agent confirmed
+)
+
+// Approval is a request and what has become of it. Times are Unix milliseconds,
+// 0 until the step is made.
+type Approval struct {
+	ID       string // random; safe in a URL
+	Nonce    string // one per card; a decision must carry it
+	Digest   string // of what was asked and shown; a decision must carry it
+	Request  state.Request
+	Caution  string // why it can only be refused; "" if nothing is wrong
+	State    State
+	Decision *state.Decision // nil while pending
+	Actor    string          // device that decided
+	AskedAt  int64
+	EndedAt  int64 // when it left pending
+}
+
+// Errors of Decide.
+var (
+	ErrNotPending  = errors.New("the request is no longer pending")
+	ErrChanged     = errors.New("the decision was made on other content than what is asked")
+	ErrOption      = errors.New("the request does not offer that answer")
+	ErrNotEditable = errors.New("the request cannot be edited")
+)
+
+// New returns a pending approval for r. A request that is not Faithful keeps
+// only the options that deny it.
+func New(r state.Request, now int64) *Approval {
+	caution := ""
+	if err := Faithful(r.Params); err != nil {
+		caution = "The agent's request is ambiguous: " + err.Error() + ". What is shown may not be what would happen, so it can only be refused."
+		r.Options = slices.DeleteFunc(slices.Clone(r.Options), func(o state.ConfirmationOption) bool { return o.Kind != state.OptionDeny })
+	}
+	return &Approval{Caution: caution, ID: rand.Text(), Nonce: rand.Text(), Digest: Digest(r), Request: r, State: Pending, AskedAt: now}
+}
+
+// digestVersion is bound into every digest; change it with the fields.
+const digestVersion = "nod-approval-1"
+
+// Digest binds a decision to what it is about: SHA-256 over the length-prefixed
+// link, session, turn and request, the raw parameters as they were received, and
+// the text a person is shown.
+func Digest(r state.Request) string {
+	h := sha256.New()
+	for _, field := range []string{
+		digestVersion, r.Provider, r.Epoch, r.Session, r.TurnID, r.ToolCallID,
+		string(r.UpstreamID), r.Method, string(r.Params), r.Input, r.Diff, r.Cwd,
+	} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(field)))
+		h.Write(n[:])
+		h.Write([]byte(field))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Decide returns a decided copy of a. The digest is computed again from the
+// stored request, so neither the page nor the record can put one thing in
+// another's place. The same decision by the same actor again is no error: it
+// returns a itself.
+func Decide(a *Approval, actor, digest, nonce string, d state.Decision, now int64) (*Approval, error) {
+	if !equal(digest, Digest(a.Request)) || !equal(nonce, a.Nonce) {
+		return nil, ErrChanged
+	}
+	if a.State != Pending {
+		if a.Decision != nil && a.Actor == actor && a.Decision.OptionID == d.OptionID && a.Decision.EditedInput == d.EditedInput {
+			return a, nil
+		}
+		return nil, ErrNotPending
+	}
+	if _, ok := a.Request.Option(d.OptionID); !ok {
+		return nil, ErrOption
+	}
+	if d.EditedInput != "" && !a.Request.Editable {
+		return nil, ErrNotEditable
+	}
+	n := *a
+	n.State, n.Decision, n.Actor, n.EndedAt = Decided, &d, actor, now
+	return &n, nil
+}
+
+// MarkSent returns a copy that is on its way to the agent.
+func MarkSent(a *Approval) *Approval {
+	n := *a
+	n.State = Sent
+	return &n
+}
+
+// Resolve returns a copy after the agent said that it no longer waits.
+func Resolve(a *Approval, now int64) *Approval {
+	n := *a
+	switch a.State {
+	case Pending:
+		n.State, n.EndedAt = AnsweredElsewhere, now
+	case Decided, Sent:
+		n.State = Confirmed
+	}
+	return &n
+}
+
+// Sweep returns a copy after the agent can no longer be waiting: its turn or its
+// link has ended.
+func Sweep(a *Approval, now int64) *Approval {
+	n := *a
+	switch a.State {
+	case Pending:
+		n.State, n.EndedAt = Expired, now
+	case Decided, Sent:
+		n.State = DeliveryUnknown
+	}
+	return &n
+}
+
+// Open reports whether the agent may still be waiting.
+func (a *Approval) Open() bool { return a.State == Pending || a.State == Decided || a.State == Sent }
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

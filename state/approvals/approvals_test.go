@@ -1,0 +1,164 @@
+package approvals
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"nod/state"
+)
+
+func request() state.Request {
+	return state.Request{
+		Session: "ahp-session:/1", TurnID: "t", ToolCallID: "c", Provider: "codex", Epoch: "e",
+		UpstreamID: json.RawMessage("7"), Method: "m", Params: json.RawMessage(`{"command":"ls"}`),
+		Input: "ls", Diff: "d", Cwd: "/w", Editable: true,
+		Options: []state.ConfirmationOption{{ID: "y", Kind: state.OptionApprove}, {ID: "n", Kind: state.OptionDeny}},
+	}
+}
+
+// bound are the fields of a request that its digest covers; the others only
+// describe it.
+var bound = map[string]bool{
+	"Session": true, "TurnID": true, "ToolCallID": true, "Provider": true, "Epoch": true, "UpstreamID": true,
+	"Method": true, "Params": true, "Input": true, "Diff": true, "Cwd": true,
+	"Kind": false, "Title": false, "Reason": false, "Options": false, "Editable": false, "Questions": false,
+}
+
+// TestDigestBindsEveryField changes each field in turn, and fails on a field
+// that nobody classified.
+func TestDigestBindsEveryField(t *testing.T) {
+	base := Digest(request())
+	for i := range reflect.TypeFor[state.Request]().NumField() {
+		name := reflect.TypeFor[state.Request]().Field(i).Name
+		covered, known := bound[name]
+		if !known {
+			t.Errorf("field %s of Request: does the digest bind it?", name)
+			continue
+		}
+		if !covered {
+			continue
+		}
+		r := request()
+		f := reflect.ValueOf(&r).Elem().Field(i)
+		if f.Kind() == reflect.String {
+			f.SetString(f.String() + "x")
+		} else {
+			f.SetBytes(append(append([]byte{}, f.Bytes()...), 'x'))
+		}
+		if Digest(r) == base {
+			t.Errorf("another %s has the same digest", name)
+		}
+	}
+}
+
+func FuzzDigest(f *testing.F) {
+	f.Add("a", "b", "ab", "")
+	f.Fuzz(func(t *testing.T, a, b, c, d string) {
+		x, y := request(), request()
+		x.TurnID, x.ToolCallID = a, b
+		y.TurnID, y.ToolCallID = c, d
+		if same := a == c && b == d; (Digest(x) == Digest(y)) != same {
+			t.Fatalf("%q %q and %q %q", a, b, c, d)
+		}
+	})
+}
+
+func TestDecide(t *testing.T) {
+	a := New(request(), 1)
+	yes := state.Decision{OptionID: "y"}
+	for name, c := range map[string]struct {
+		digest, nonce string
+		d             state.Decision
+		want          error
+	}{
+		"right":            {a.Digest, a.Nonce, yes, nil},
+		"other digest":     {strings.Repeat("0", 64), a.Nonce, yes, ErrChanged},
+		"no digest":        {"", a.Nonce, yes, ErrChanged},
+		"other nonce":      {a.Digest, "x", yes, ErrChanged},
+		"unknown option":   {a.Digest, a.Nonce, state.Decision{OptionID: "always"}, ErrOption},
+		"edit":             {a.Digest, a.Nonce, state.Decision{OptionID: "y", EditedInput: "ls -l"}, nil},
+		"digest of record": {a.Digest, a.Nonce, state.Decision{}, ErrOption},
+	} {
+		if _, err := Decide(a, "me", c.digest, c.nonce, c.d, 2); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	// A record whose request was changed behind the digest's back is refused.
+	forged := *a
+	forged.Request.Input = "rm -rf /"
+	if _, err := Decide(&forged, "me", a.Digest, a.Nonce, yes, 2); !errors.Is(err, ErrChanged) {
+		t.Errorf("forged record: %v", err)
+	}
+}
+
+func TestDecideTwice(t *testing.T) {
+	a := New(request(), 1)
+	d, err := Decide(a, "me", a.Digest, a.Nonce, state.Decision{OptionID: "y"}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Decide(d, "me", a.Digest, a.Nonce, state.Decision{OptionID: "y"}, 3); err != nil || again != d {
+		t.Errorf("the same again: %v", err)
+	}
+	if _, err := Decide(d, "me", a.Digest, a.Nonce, state.Decision{OptionID: "n"}, 3); !errors.Is(err, ErrNotPending) {
+		t.Errorf("the opposite: %v", err)
+	}
+	if _, err := Decide(d, "you", a.Digest, a.Nonce, state.Decision{OptionID: "y"}, 3); !errors.Is(err, ErrNotPending) {
+		t.Errorf("the same by another: %v", err)
+	}
+}
+
+func TestLife(t *testing.T) {
+	pending := New(request(), 1)
+	decided, _ := Decide(pending, "me", pending.Digest, pending.Nonce, state.Decision{OptionID: "y"}, 2)
+	sent := MarkSent(decided)
+	confirmed := Resolve(sent, 3)
+	for name, c := range map[string]struct{ got, want State }{
+		"asked":                      {pending.State, Pending},
+		"decided":                    {decided.State, Decided},
+		"sent":                       {sent.State, Sent},
+		"confirmed":                  {confirmed.State, Confirmed},
+		"resolved while pending":     {Resolve(pending, 3).State, AnsweredElsewhere},
+		"swept while pending":        {Sweep(pending, 3).State, Expired},
+		"swept after the decision":   {Sweep(decided, 3).State, DeliveryUnknown},
+		"swept after sending":        {Sweep(sent, 3).State, DeliveryUnknown},
+		"an end stays when resolved": {Resolve(Sweep(pending, 3), 4).State, Expired},
+		"an end stays when swept":    {Sweep(confirmed, 4).State, Confirmed},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", name, c.got, c.want)
+		}
+	}
+}
+
+func TestFaithful(t *testing.T) {
+	for raw, ok := range map[string]bool{
+		``: true, `{"a":1}`: true, `{"a":{"b":[1,2,{"c":null}]},"d":"é"}`: true, `{"n":9007199254740991}`: true, `{"n":1.5e300}`: true,
+		`{"a":1,"a":2}`: false, `{"x":{"a":1,"a":1}}`: false, "{\"a\":\"\xff\"}": false, `{"n":9007199254740992}`: false,
+		`{"n":-9007199254740993}`: false, `{"a":1} {"b":2}`: false, `{"a":`: false,
+		strings.Repeat("[", 70) + strings.Repeat("]", 70): false,
+	} {
+		if err := Faithful(json.RawMessage(raw)); (err == nil) != ok {
+			t.Errorf("%.60s: %v", raw, err)
+		}
+	}
+}
+
+// TestAmbiguousRequestCanOnlyBeDenied keeps what is shown and what happens one.
+func TestAmbiguousRequestCanOnlyBeDenied(t *testing.T) {
+	r := request()
+	r.Params = json.RawMessage(`{"command":"ls","command":"rm"}`)
+	a := New(r, 1)
+	if a.Caution == "" {
+		t.Error("no caution")
+	}
+	if _, err := Decide(a, "me", a.Digest, a.Nonce, state.Decision{OptionID: "y"}, 2); !errors.Is(err, ErrOption) {
+		t.Errorf("approve: %v", err)
+	}
+	if _, err := Decide(a, "me", a.Digest, a.Nonce, state.Decision{OptionID: "n"}, 2); err != nil {
+		t.Errorf("deny: %v", err)
+	}
+}

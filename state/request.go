@@ -1,0 +1,88 @@
+package state
+
+import "encoding/json"
+
+// RequestKind tells what an agent wants of a person.
+type RequestKind string
+
+// Values of RequestKind.
+const (
+	RequestCommand    RequestKind = "command"    // to run Input
+	RequestFileChange RequestKind = "fileChange" // to write Diff
+	RequestQuestion   RequestKind = "question"   // answers to Questions
+	RequestUnknown    RequestKind = "unknown"    // nobody knows; only Params tell
+)
+
+// Request is one thing that an agent asked for and waits on. AHP holds one
+// confirmation per tool call, but agents may ask several times for one call; so
+// a request is a record of its own, and the tool call's state follows it.
+type Request struct {
+	Session    string // URI of the session
+	TurnID     string // "" if the agent did not say
+	ToolCallID string // "" for a request that belongs to no tool call
+
+	// Where it came from: the link, that link's epoch (one per connection), and
+	// the message as received. UpstreamID keeps its JSON type.
+	Provider   string
+	Epoch      string
+	UpstreamID json.RawMessage
+	Method     string
+	Params     json.RawMessage
+
+	// What a person is shown.
+	Kind      RequestKind
+	Title     string // "Run a command?"
+	Reason    string // why, in the agent's own words; "" if it gave none
+	Input     string // the exact text that will take effect
+	Diff      string // unified diff of what will be written
+	Cwd       string // folder it happens in
+	Options   []ConfirmationOption
+	Editable  bool // Input may be changed before it is approved
+	Questions *InputRequest
+}
+
+// Option returns the option of that id.
+func (r *Request) Option(id string) (ConfirmationOption, bool) {
+	for _, o := range r.Options {
+		if o.ID == id {
+			return o, true
+		}
+	}
+	return ConfirmationOption{}, false
+}
+
+// Decision is a person's answer to a Request.
+type Decision struct {
+	OptionID    string            `json:"optionId"`
+	EditedInput string            `json:"editedInput,omitempty"` // "" if Input was left as it is
+	Answers     map[string]Answer `json:"answers,omitempty"`     // by question id
+}
+
+// Answer answers one Question: Selected for choices, Text for the rest.
+type Answer struct {
+	Selected []string `json:"selected,omitempty"` // option ids
+	Text     string   `json:"text,omitempty"`
+}
+
+// LinkStatus tells how a link to an agent runtime is.
+type LinkStatus string
+
+// Values of LinkStatus.
+const (
+	LinkIdle       LinkStatus = "idle"       // not started: nobody needed it yet
+	LinkConnecting LinkStatus = "connecting" // started, not ready
+	LinkUp         LinkStatus = "up"
+	LinkLost       LinkStatus = "lost"
+	LinkMissing    LinkStatus = "missing" // the runtime is not on this machine
+)
+
+// Link is one connection to an agent runtime, as people see it.
+type Link struct {
+	Provider    string // key of the adapter, such as "codex"
+	DisplayName string
+	Description string // what to know before starting a session
+	Status      LinkStatus
+	Epoch       string // of the newest connection
+	Detail      string // a sentence: the version when up, what happened when lost
+	Since       int64  // when Status began, Unix milliseconds
+}

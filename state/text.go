@@ -1,0 +1,50 @@
+package state
+
+import (
+	"encoding/json"
+	"unsafe"
+)
+
+// Text is growing text. Appending to the newest version writes behind it in the
+// same memory, so that a delta costs its own bytes and not the message's; an
+// older version keeps its length and never sees what was written after it.
+//
+// One goroutine appends to a lineage of Texts; any number may read any version.
+type Text struct {
+	p      []byte
+	newest *int // length of the newest version that shares p's memory; touched by appenders only
+}
+
+// NewText returns a Text holding s.
+func NewText(s string) Text { return Text{}.Append(s) }
+
+// Append returns t followed by s. t itself does not change.
+func (t Text) Append(s string) Text {
+	if t.newest == nil || *t.newest != len(t.p) {
+		t.p = append(make([]byte, 0, len(t.p)+len(s)), t.p...)
+		t.newest = new(int)
+	}
+	t.p = append(t.p, s...)
+	*t.newest = len(t.p)
+	return t
+}
+
+// Len returns the length in bytes.
+func (t Text) Len() int { return len(t.p) }
+
+// String returns the text without copying it: bytes that a version holds are
+// never written again.
+func (t Text) String() string { return unsafe.String(unsafe.SliceData(t.p), len(t.p)) }
+
+// MarshalJSON writes a JSON string.
+func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
+
+// UnmarshalJSON reads a JSON string.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	*t = NewText(s)
+	return nil
+}

@@ -1,0 +1,80 @@
+package views
+
+import (
+	"context"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/a-h/templ"
+
+	"nod/views/diff"
+	"nod/views/reveal"
+)
+
+// Components in this file write text to the byte: a template may add or take
+// white space between elements, and here white space is part of what is approved.
+
+// revealed shows text in a box, everything hidden in it made visible, line by line.
+func revealed(class, text string) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		b.WriteString(`<pre class="` + templ.EscapeString(class) + `" tabindex="0">`)
+		for _, line := range reveal.Reveal(text) {
+			b.WriteString(`<bdi class="line" dir="ltr">`)
+			writeRuns(&b, line)
+			b.WriteString("</bdi>")
+		}
+		b.WriteString("</pre>")
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}
+
+func writeRuns(b *strings.Builder, line reveal.Line) {
+	for _, r := range line {
+		switch r.Kind {
+		case reveal.Text:
+			b.WriteString(templ.EscapeString(r.Text))
+		case reveal.Hidden:
+			b.WriteString(`<span class="hid">` + templ.EscapeString(r.Text) + `</span>`)
+		default:
+			b.WriteString(`<span class="sp">` + templ.EscapeString(r.Text) + `</span>`)
+		}
+	}
+}
+
+// diffLine is one line of a diff. What is not plain text in it shows as in
+// revealed, but spaces and tabs stay what they are: code is full of them.
+func diffLine(l diff.Line) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		class, sign := "", " "
+		switch l.Kind {
+		case diff.Plus:
+			class, sign = "a", "+"
+		case diff.Minus:
+			class, sign = "d", "-"
+		case diff.Hunk, diff.Note:
+			class, sign = "h", ""
+		}
+		b.WriteString(`<div class="` + class + `">` + sign)
+		for _, line := range reveal.Reveal(l.Text) {
+			for _, r := range line {
+				switch r.Kind {
+				case reveal.Hidden:
+					b.WriteString(`<span class="hid">` + templ.EscapeString(r.Text) + `</span>`)
+				case reveal.Space:
+					b.WriteString(strings.Repeat(" ", utf8.RuneCountInString(r.Text)))
+				case reveal.Tab:
+					b.WriteByte('\t')
+				default:
+					b.WriteString(templ.EscapeString(r.Text))
+				}
+			}
+		}
+		b.WriteString("</div>")
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}

@@ -1,0 +1,211 @@
+// Package markdown turns what a model wrote into HTML that is safe to place in
+// a page: nothing in it runs, fetches, posts or leads to one of our own routes.
+//
+// The way through: [HTML] parses GitHub flavoured markdown with goldmark, whose
+// parsers are wrapped so that no input costs more than its size allows
+// (bounds.go). One pass decides for every link whether it may be one (links.go),
+// the renderers here and goldmark's own write the elements, and a last pass over
+// the finished HTML makes control characters visible. What the result may hold
+// is a closed list; the tests check it against hostile and random input.
+package markdown
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/renderer"
+	gmhtml "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/util"
+)
+
+var dialect = goldmark.New(
+	goldmark.WithParser(newParser()),
+	goldmark.WithRenderer(renderer.NewRenderer(renderer.WithNodeRenderers(
+		util.Prioritized(safe{}, 100),
+		util.Prioritized(extension.NewTableHTMLRenderer(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), 500),
+		util.Prioritized(extension.NewStrikethroughHTMLRenderer(), 500),
+		util.Prioritized(gmhtml.NewRenderer(), 1000),
+	))),
+)
+
+// HTML renders source. It never fails: what is too large or too odd to render
+// comes back as escaped text in a pre element. The result is well-formed HTML in
+// valid UTF-8. Several goroutines may call it at once.
+func HTML(source string) string {
+	source = strings.ReplaceAll(source, "\r\n", "\n")
+	source = strings.ToValidUTF8(source, "\uFFFD")
+	return showControls(renderOr(source, convert))
+}
+
+// renderOr falls back to plain text when render declines the source, or panics:
+// a mistake in the parser must cost one message its looks, not everyone the server.
+func renderOr(source string, render func(string) (string, bool)) (out string) {
+	defer func() {
+		if recover() != nil {
+			out = plain(source)
+		}
+	}()
+	if out, ok := render(source); ok {
+		return out
+	}
+	return plain(source)
+}
+
+func convert(source string) (string, bool) {
+	if len(source) > maxSource || strings.Count(source, "\n") > maxLines {
+		return "", false
+	}
+	var out bounded
+	if err := dialect.Convert([]byte(source), &out); err != nil {
+		return "", false
+	}
+	return out.String(), true
+}
+
+func plain(source string) string {
+	return "<pre><code>" + html.EscapeString(source) + "</code></pre>\n"
+}
+
+// showControls names the characters that act on the text around them instead of
+// being seen; neighbours share one element. It may work on finished HTML because
+// they can only stand in text: attribute values are printable ASCII.
+func showControls(out string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexFunc(out, isControl)
+		if i < 0 {
+			break
+		}
+		b.WriteString(out[:i])
+		b.WriteString(`<span class="hid">`)
+		for sep := ""; i < len(out); sep = " " {
+			r, size := utf8.DecodeRuneInString(out[i:])
+			if !isControl(r) {
+				break
+			}
+			fmt.Fprintf(&b, "%sU+%04X", sep, r)
+			i += size
+		}
+		b.WriteString("</span>")
+		out = out[i:]
+	}
+	b.WriteString(out)
+	return b.String()
+}
+
+// isControl reports C0, DEL and C1 controls other than tab and newline, and the
+// nine characters that turn the direction of text after them. Direction marks
+// and joiners stay: ordinary right-to-left prose and emoji need them.
+func isControl(r rune) bool {
+	return r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f ||
+		r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// bounded is a buffer that refuses to grow past maxOutput.
+type bounded struct{ strings.Builder }
+
+var errTooLong = errors.New("markdown: output too long")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxOutput {
+		return 0, errTooLong
+	}
+	return b.Builder.Write(p)
+}
+
+// safe renders the nodes for which goldmark's own output is not acceptable.
+type safe struct{}
+
+func (safe) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
+	reg.Register(ast.KindRawHTML, renderRawHTML)
+	reg.Register(ast.KindHTMLBlock, renderHTMLBlock)
+	reg.Register(ast.KindFencedCodeBlock, renderFence)
+	reg.Register(ast.KindLink, renderLink)
+	reg.Register(ast.KindAutoLink, renderAutoLink)
+	reg.Register(ast.KindImage, renderImage)
+	reg.Register(extast.KindTable, renderTable)
+	reg.Register(extast.KindTaskCheckBox, renderTask)
+}
+
+func renderRawHTML(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		_, _ = w.Write(util.EscapeHTML(n.(*ast.RawHTML).Segments.Value(src)))
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+func renderHTMLBlock(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	_, _ = w.WriteString("<pre><code>")
+	_, _ = w.Write(util.EscapeHTML(n.Lines().Value(src)))
+	if b := n.(*ast.HTMLBlock); b.HasClosure() {
+		_, _ = w.Write(util.EscapeHTML(b.ClosureLine.Value(src)))
+	}
+	_, _ = w.WriteString("</code></pre>\n")
+	return ast.WalkSkipChildren, nil
+}
+
+func renderFence(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	_, _ = w.WriteString("<pre><code")
+	if lang := strings.ToLower(string(n.(*ast.FencedCodeBlock).Language(src))); languages[lang] {
+		_, _ = w.WriteString(` class="language-` + lang + `"`)
+	}
+	_ = w.WriteByte('>')
+	_, _ = w.Write(util.EscapeHTML(n.Lines().Value(src)))
+	_, _ = w.WriteString("</code></pre>\n")
+	return ast.WalkSkipChildren, nil
+}
+
+// renderTable puts the table into a box of its own that can scroll, or a wide
+// table would make the whole page scroll sideways on a phone.
+func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		_, _ = w.WriteString("<div class=\"scroll\"><table>\n")
+	} else {
+		_, _ = w.WriteString("</table></div>\n")
+	}
+	return ast.WalkContinue, nil
+}
+
+// renderTask writes a sign and not an input: a transcript has no controls.
+func renderTask(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		sign := "☐ "
+		if n.(*extast.TaskCheckBox).IsChecked {
+			sign = "☑ "
+		}
+		_, _ = w.WriteString(sign)
+	}
+	return ast.WalkContinue, nil
+}
+
+// languages are the names that may become a class of a code element. The list
+// is fixed so that no text of a model ever reaches an attribute.
+var languages = func() map[string]bool {
+	m := map[string]bool{}
+	for _, name := range strings.Fields(`
+		ada apache asm awk bash bat c c# c++ clj clojure cmake cmd coffeescript cpp cs csharp css csv cuda
+		d dart diff dockerfile elisp elixir elm erl erlang ex f# fish fortran fsharp gherkin git-commit
+		gitignore glsl go go-mod golang gomod gradle graphql groovy h haskell hcl hpp hs html http ini
+		java javascript jinja js json json5 jsonc jsonl jsx julia kotlin kt latex less lisp log lua
+		make makefile markdown matlab md mermaid nginx nim nix objective-c objc ocaml pascal patch perl
+		php pl plaintext powershell prisma prolog proto protobuf ps1 purescript py python python3 r racket
+		rb regex rs rst ruby rust sass scala scheme scss sh shell shell-session solidity sql starlark
+		svelte svg swift systemd tcl templ terraform tex text tf toml ts tsx txt typescript v vb verilog
+		vhdl vim vue wasm wat xml yaml yml zig zsh`) {
+		m[name] = true
+	}
+	return m
+}()

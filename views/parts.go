@@ -1,0 +1,108 @@
+package views
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"nod/state"
+	"nod/state/snapshot"
+	"nod/views/ansi"
+	"nod/views/diff"
+	"nod/views/reveal"
+)
+
+// partID is the element id of a part of the session page.
+func partID(p snapshot.Part) string {
+	switch p.Kind {
+	case snapshot.Turn:
+		return fmt.Sprintf("t%d", p.Turn)
+	case snapshot.Response:
+		return fmt.Sprintf("t%dp%d", p.Turn, p.Index)
+	case snapshot.Foot:
+		return fmt.Sprintf("t%df", p.Turn)
+	}
+	return ""
+}
+
+func turnBodyID(n int) string { return fmt.Sprintf("t%db", n) }
+
+func turnMessage(s *state.Session, n int) string {
+	if n < len(s.Turns) {
+		return s.Turns[n].Message.Text
+	}
+	return s.ActiveTurn.Message.Text
+}
+
+func endWord(s state.TurnState) string {
+	switch s {
+	case state.TurnCancelled:
+		return "stopped"
+	case state.TurnError:
+		return "failed"
+	}
+	return ""
+}
+
+func inboxNeed(in snapshot.Inbox) int {
+	n := 0
+	for _, s := range in.Sessions {
+		n += Need(s)
+	}
+	return n
+}
+
+func cancelWords(t *state.ToolCall) string {
+	switch t.Reason {
+	case state.CancelledDenied:
+		return "Denied. It was not run."
+	case state.CancelledSkipped:
+		return "The turn ended before this was done."
+	}
+	return "It was not run."
+}
+
+func outputText(t *state.Terminal) (string, int) {
+	var b strings.Builder
+	for _, p := range t.Content {
+		b.WriteString(p.Value.String())
+		b.WriteString(p.Output.String())
+	}
+	text, cut := tail(b.String())
+	return ansi.Text(text), cut
+}
+
+func sizeWords(s string) string {
+	lines, chars, hidden := reveal.Count(s)
+	words := plural(lines, "line", "lines") + ", " + plural(chars, "character", "characters")
+	if hidden > 0 {
+		words += fmt.Sprintf(", %d hidden", hidden)
+	}
+	return words
+}
+
+func diffWords(f diff.File) string {
+	return fmt.Sprintf("+%d −%d", f.Added, f.Removed)
+}
+
+// Part draws one part of a session page.
+func Part(v SessionView, p snapshot.Part) templ.Component {
+	switch p.Kind {
+	case snapshot.Head:
+		return SessionHead(v)
+	case snapshot.Turn:
+		return TurnPart(v.Session, p.Turn)
+	case snapshot.Response:
+		return ResponsePart(v.Session, p.Turn, p.Index)
+	case snapshot.Foot:
+		return FootPart(v.Session, p.Turn)
+	case snapshot.Plan:
+		return PlanPart(v.Session)
+	case snapshot.Dock:
+		return DockPart(v.Session)
+	case snapshot.Composer:
+		return ComposerPart(v)
+	}
+	return templ.NopComponent
+}

@@ -1,0 +1,381 @@
+package views
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"nod/state"
+	"nod/state/approvals"
+	"nod/state/snapshot"
+)
+
+// status is a mark, a word and a colour: never the colour alone.
+type status struct{ class, mark, word string }
+
+// Need counts the requests of a session that wait for a person.
+func Need(s snapshot.Session) int {
+	n := 0
+	for _, a := range s.Approvals {
+		if a.State == approvals.Pending {
+			n++
+		}
+	}
+	return n
+}
+
+func statusOf(s snapshot.Session) status {
+	switch st := s.State; {
+	case Need(s) > 0 || st.Summary.Status.Activity() == state.StatusInputNeeded:
+		return status{"need", "▲", "needs you"}
+	case st.ActiveTurn != nil:
+		return status{"run", "●", "working"}
+	case len(st.Turns) == 0:
+		return status{"idle", "○", "new"}
+	}
+	switch last := s.State.Turns[len(s.State.Turns)-1]; last.State {
+	case state.TurnError:
+		return status{"bad", "✕", "failed"}
+	case state.TurnCancelled:
+		return status{"idle", "■", "stopped"}
+	}
+	return status{"idle", "✓", "done"}
+}
+
+// group is one heading of the list of sessions.
+type group struct {
+	name     string
+	sessions []snapshot.Session
+}
+
+// groups answers one question first: does anyone need me?
+func groups(in snapshot.Inbox) []group {
+	gs := []group{{name: "Needs you"}, {name: "Working"}, {name: "Idle"}}
+	for _, s := range in.Sessions {
+		i := 2
+		switch statusOf(s).class {
+		case "need":
+			i = 0
+		case "run":
+			i = 1
+		}
+		gs[i].sessions = append(gs[i].sessions, s)
+	}
+	return gs
+}
+
+// pageTitle counts what waits, so that a tab in the background tells.
+func pageTitle(title string, need int) string {
+	if need > 0 {
+		return fmt.Sprintf("(%d) %s · nod", need, title)
+	}
+	return title + " · nod"
+}
+
+func sessionTitle(s *state.Session) string {
+	if s.Summary.Title == "" {
+		return "Untitled session"
+	}
+	return s.Summary.Title
+}
+
+func folder(s *state.Session) string {
+	u, err := url.Parse(s.Summary.WorkingDirectory)
+	if err != nil || u.Scheme != "file" {
+		return s.Summary.WorkingDirectory
+	}
+	return u.Path
+}
+
+// lastPath is the end of a path, for where there is little room.
+func lastPath(p string) string {
+	p = strings.TrimRight(p, "/")
+	return p[strings.LastIndexByte(p, '/')+1:]
+}
+
+func linkWord(l state.Link) status {
+	switch l.Status {
+	case state.LinkUp:
+		return status{"ok", "●", "connected"}
+	case state.LinkConnecting:
+		return status{"run", "◌", "connecting"}
+	case state.LinkLost:
+		return status{"bad", "✕", "link lost"}
+	case state.LinkMissing:
+		return status{"idle", "–", "not installed"}
+	}
+	return status{"idle", "○", "not started"}
+}
+
+// offered are the agents that a session can be started with.
+func offered(links []state.Link) []state.Link {
+	return slices.DeleteFunc(slices.Clone(links), func(l state.Link) bool { return l.Status == state.LinkMissing })
+}
+
+// onlyDemo reports whether no real agent is here.
+func onlyDemo(links []state.Link) bool {
+	o := offered(links)
+	return len(o) == 1 && o[0].Provider == "demo"
+}
+
+// rfc3339 is the machine's form of a time in Unix milliseconds.
+func rfc3339(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// clock is the form a page shows without a script; with one it becomes an age.
+func clock(ms int64) string { return time.UnixMilli(ms).Format("2 Jan 15:04") }
+
+func duration(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d m %d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %d m", int(d.Hours()), int(d.Minutes())%60)
+}
+
+func count(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 100_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprintf("%dk", n/1000)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// footWords tell how a turn ended, how long it took and what it cost.
+func footWords(n int, how string, u *state.UsageInfo) string {
+	words := []string{fmt.Sprintf("Turn %d", n+1)}
+	if how != "" {
+		words = append(words, how)
+	}
+	if u != nil {
+		var ms int64
+		if json.Unmarshal(u.Meta["nod.durationMs"], &ms) == nil {
+			words = append(words, duration(ms))
+		}
+		if u.InputTokens != nil && u.OutputTokens != nil && *u.InputTokens+*u.OutputTokens > 0 {
+			words = append(words, count(*u.InputTokens)+" in, "+count(*u.OutputTokens)+" out")
+		}
+	}
+	return strings.Join(words, " · ")
+}
+
+type planStep struct {
+	Step   string `json:"step"`
+	Status string `json:"status"` // pending, inProgress, completed
+}
+
+func plan(s *state.Session) []planStep {
+	var p []planStep
+	if json.Unmarshal(s.Meta["nod.plan"], &p) != nil {
+		return nil
+	}
+	return p[:min(len(p), maxPlanSteps)]
+}
+
+func planDone(p []planStep) (done int, now string) {
+	for _, s := range p {
+		switch s.Status {
+		case "completed":
+			done++
+		case "inProgress":
+			now = s.Step
+		}
+	}
+	return done, now
+}
+
+func stepClass(s planStep) string {
+	switch s.Status {
+	case "completed":
+		return "done"
+	case "inProgress":
+		return "now"
+	}
+	return ""
+}
+
+// stepWord tells a step's status where its mark cannot be seen.
+func stepWord(s planStep) string {
+	switch s.Status {
+	case "completed":
+		return "done: "
+	case "inProgress":
+		return "now: "
+	}
+	return "to do: "
+}
+
+// Bounds of what one page shows of an agent's text.
+const (
+	maxPlanSteps = 100      // more steps are no plan
+	maxOutput    = 64 << 10 // bytes of a command's output: about 800 lines
+	maxDiffLines = 2000     // a screenful a hundred times over
+	maxRaw       = 16 << 10 // bytes of a message that nod does not understand
+)
+
+// tail keeps the end of an output that is too long, from a line's begin, and
+// tells how many bytes it left out.
+func tail(s string) (string, int) {
+	if len(s) <= maxOutput {
+		return s, 0
+	}
+	cut := len(s) - maxOutput
+	if i := strings.IndexByte(s[cut:], '\n'); i >= 0 && i < maxOutput/2 {
+		cut += i + 1
+	}
+	return strings.ToValidUTF8(s[cut:], "�"), cut
+}
+
+// first cuts raw text for display.
+func first(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + fmt.Sprintf("\n… %d bytes more", len(s)-n)
+}
+
+// tool is what a view needs to know about a tool call.
+type tool struct {
+	class, mark, word string
+	label             string // what it does or did
+	mono              bool   // the label is a command
+	took              string
+	open              bool
+	command           *state.TerminalPart // nil unless it is one that ran
+	terminal          *state.Terminal
+}
+
+func toolOf(s snapshot.Session, t *state.ToolCall) tool {
+	v := tool{label: t.DisplayName, mono: toolInputKind(t) == "command"}
+	if t.InvocationMessage != nil && t.InvocationMessage.Text != "" {
+		v.label = t.InvocationMessage.Text
+	}
+	if v.label == "" {
+		v.label = t.ToolName
+	}
+	for _, c := range t.Content {
+		if c.Type == "terminal" {
+			if v.terminal = s.Terminals[c.Resource]; v.terminal != nil {
+				v.command = v.terminal.Command()
+			}
+		}
+	}
+	switch t.Status {
+	case state.ToolStreaming:
+		v.class, v.mark, v.word = "run", "●", "preparing"
+	case state.ToolPendingConfirmation, state.ToolPendingResult:
+		v.class, v.mark, v.word, v.took = "need", "▲", "waits for you", "waits for you"
+	case state.ToolRunning:
+		v.class, v.mark, v.word, v.took, v.open = "run", "●", "running", "running", v.command != nil
+	case state.ToolCompleted:
+		v.class, v.mark, v.word = "ok", "✓", "done"
+		if t.Success != nil && !*t.Success {
+			v.class, v.mark, v.word, v.open = "bad", "✕", "failed", true
+			if v.command == nil && t.PastTenseMessage != nil {
+				v.took = "failed"
+			}
+		}
+	case state.ToolCancelled:
+		v.class, v.mark, v.word, v.took = "off", "–", "not done", t.Reason
+	}
+	if c := v.command; c != nil && c.IsComplete {
+		var words []string
+		if c.ExitCode != nil {
+			words = append(words, fmt.Sprintf("exit %d", *c.ExitCode))
+		}
+		if c.DurationMs != nil {
+			words = append(words, duration(*c.DurationMs))
+		}
+		v.took = strings.Join(words, " · ")
+	}
+	if len(v.label) > maxLabel {
+		v.label = strings.ToValidUTF8(v.label[:maxLabel], "") + "…"
+	}
+	return v
+}
+
+// maxLabel bounds the one line of a tool call; the whole input is below it.
+const maxLabel = 300
+
+// toolInputKind tells how a tool's input is to be read: command, diff, or "".
+func toolInputKind(t *state.ToolCall) string {
+	var kind string
+	_ = json.Unmarshal(t.Meta["nod.input"], &kind) // absent or odd: plain text
+	return kind
+}
+
+// cards are the approvals that the dock shows: those that are open, and, until
+// the next turn, those that ended without the person's decision taking effect.
+func cards(s snapshot.Session) []*approvals.Approval {
+	lastTurn := ""
+	if t := s.State.ActiveTurn; t != nil {
+		lastTurn = t.ID
+	} else if n := len(s.State.Turns); n > 0 {
+		lastTurn = s.State.Turns[n-1].ID
+	}
+	var out []*approvals.Approval
+	for _, a := range s.Approvals {
+		if a.Open() || a.State != approvals.Confirmed && a.Request.TurnID == lastTurn {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// fate tells what became of a request that can no longer be answered.
+func fate(a *approvals.Approval, agent string) string {
+	switch a.State {
+	case approvals.Decided:
+		return "Your answer “" + decisionLabel(a) + "” is recorded."
+	case approvals.Sent:
+		return "“" + decisionLabel(a) + "” was sent. Waiting for " + agent + " to confirm it."
+	case approvals.Confirmed:
+		return agent + " has taken your answer “" + decisionLabel(a) + "”."
+	case approvals.AnsweredElsewhere:
+		return "Answered in another client."
+	case approvals.Expired:
+		return "No longer asked: the turn ended before anyone answered. Nothing was approved."
+	case approvals.DeliveryUnknown:
+		return "Your answer “" + decisionLabel(a) + "” was recorded, but the link was lost before " + agent +
+			" confirmed it. Whether it took effect is not known: look at the folder before you go on."
+	}
+	return ""
+}
+
+func decisionLabel(a *approvals.Approval) string {
+	if a.Decision == nil {
+		return ""
+	}
+	o, _ := a.Request.Option(a.Decision.OptionID)
+	return o.Label
+}
+
+// twice reports whether an option does more than approve or deny once, so that
+// it is asked for a second time.
+func twice(o state.ConfirmationOption) bool { return o.Kind == state.OptionApprove && o.Group > 0 }
+
+func options(r state.Request, k state.OptionKind) []state.ConfirmationOption {
+	var out []state.ConfirmationOption
+	for _, o := range r.Options {
+		if o.Kind == k {
+			out = append(out, o)
+		}
+	}
+	return out
+}
