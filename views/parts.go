@@ -53,6 +53,14 @@ func inboxNeed(in snapshot.Inbox) int {
 	return n
 }
 
+// busyWords stand where the message field is while a turn runs.
+func busyWords(v SessionView) string {
+	if Need(v.Session) > 0 {
+		return v.Link.DisplayName + " waits for your answer."
+	}
+	return v.Link.DisplayName + " is working. You can write again when the turn has ended."
+}
+
 func cancelWords(t *state.ToolCall) string {
 	switch t.Reason {
 	case state.CancelledDenied:

@@ -63,7 +63,8 @@ func growing(a state.Action) bool {
 // reduce, wake. A turn that ends takes its pending requests along in the same
 // transaction. If the journal refuses, nothing has changed. Call with mu held.
 func (s *session) commit(ctx context.Context, actions []state.Envelope, changes []change) error {
-	batch, changes, buffered, err := s.prepare(actions, changes)
+	at := now() // what is journaled is what is shown
+	batch, changes, buffered, err := s.prepare(at, actions, changes)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (s *session) commit(ctx context.Context, actions []state.Envelope, changes 
 		}
 		s.hub.noteJournal(nil)
 	}
-	s.install(actions, changes)
+	s.install(at, actions, changes)
 	return nil
 }
 
@@ -87,14 +88,15 @@ func (s *session) mustCommit(ctx context.Context, actions []state.Envelope, chan
 	if err := s.commit(context.WithoutCancel(ctx), actions, changes); err != nil {
 		s.hub.log.Error("an event was not recorded", "session", s.uri, "err", err)
 		s.hub.noteJournal(err)
-		_, changes, _, _ := s.prepare(actions, changes)
-		s.install(actions, changes)
+		at := now()
+		_, changes, _, _ := s.prepare(at, actions, changes)
+		s.install(at, actions, changes)
 	}
 }
 
-func (s *session) prepare(actions []state.Envelope, changes []change) (journal.Batch, []change, bool, error) {
+func (s *session) prepare(at int64, actions []state.Envelope, changes []change) (journal.Batch, []change, bool, error) {
 	var b journal.Batch
-	at, seq, st := now(), s.seq, s.state
+	seq, st := s.seq, s.state
 	buffered := len(changes) == 0
 	for _, e := range actions {
 		raw, err := state.MarshalAction(e.Action)
@@ -137,8 +139,8 @@ func audit(c change, at int64) journal.AuditEntry {
 }
 
 // install makes what prepare has laid out true. Call with mu held.
-func (s *session) install(actions []state.Envelope, changes []change) {
-	at, before := now(), s.state
+func (s *session) install(at int64, actions []state.Envelope, changes []change) {
+	before := s.state
 	s.lastEvent = at
 	for _, e := range actions {
 		s.apply(e, s.seq+1, at)

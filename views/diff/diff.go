@@ -120,7 +120,7 @@ func (p *parser) line(s string) {
 	case p.binary: // not for people, but not left out in silence
 		p.file().Cut++
 	case s == "-- " && p.complete(): // a mail's signature follows
-		p.hunk = false
+		p.endHunk()
 		p.note(s)
 	default:
 		p.body(s)
@@ -137,7 +137,13 @@ func (p *parser) file() *File {
 
 func (p *parser) add(f File) {
 	p.files = append(p.files, f)
-	p.header, p.binary, p.hunk = false, false, false
+	p.header, p.binary = false, false
+	p.endHunk()
+}
+
+func (p *parser) endHunk() {
+	p.hunk, p.counted = false, false
+	p.old, p.new, p.oldLeft, p.newLeft = 0, 0, 0, 0
 }
 
 func (p *parser) put(l Line) {
@@ -199,8 +205,8 @@ func count(n *int) int {
 
 func (p *parser) openHunk(s string) {
 	p.file() // a file begun later would forget the hunk
+	p.endHunk()
 	p.header, p.binary, p.hunk = false, false, true
-	p.old, p.oldLeft, p.new, p.newLeft, p.counted = 0, 0, 0, 0, false
 	if f := strings.SplitN(s, " ", 4); len(f) > 2 && f[0] == "@@" {
 		old, oldLeft, ok1 := span(f[1], "-")
 		new, newLeft, ok2 := span(f[2], "+")

@@ -22,9 +22,8 @@ const (
 	maxDepth  = 16        // quotes and lists inside each other; further markers are text
 	maxMarks  = 800       // characters that may open or close something, per block; further ones are text.
 	//                       Two make a level of emphasis, and browsers give up at 512 levels
-	maxWords     = 2000   // places where a bare address may start, per block; further ones are text
-	maxParagraph = 1000   // lines; a longer paragraph is searched neither for a table nor for reference definitions
-	maxCells     = 20_000 // of all tables of a document; a table that would exceed it is text
+	maxWords = 2000   // places where a bare address may start, per block; further ones are text
+	maxCells = 20_000 // of all tables of a document; a table that would exceed it is text
 )
 
 func newParser() parser.Parser {
@@ -54,8 +53,8 @@ func newParser() parser.Parser {
 			util.Prioritized(inline{extension.NewLinkifyParser(), words, maxWords}, 999),
 		),
 		parser.WithParagraphTransformers(
-			util.Prioritized(paragraph{parser.LinkReferenceParagraphTransformer}, 100),
-			util.Prioritized(paragraph{table{extension.NewTableParagraphTransformer(), parser.NewContextKey()}}, 200),
+			util.Prioritized(parser.LinkReferenceParagraphTransformer, 100),
+			util.Prioritized(table{extension.NewTableParagraphTransformer(), parser.NewContextKey()}, 200),
 		),
 		parser.WithASTTransformers(
 			util.Prioritized(extension.NewTableASTTransformer(), 0),
@@ -110,15 +109,6 @@ func (p inline) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast
 func (p inline) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context) {
 	if c, ok := p.InlineParser.(parser.CloseBlocker); ok {
 		c.CloseBlock(parent, block, pc)
-	}
-}
-
-// paragraph leaves long paragraphs as they are.
-type paragraph struct{ parser.ParagraphTransformer }
-
-func (p paragraph) Transform(n *ast.Paragraph, reader text.Reader, pc parser.Context) {
-	if n.Lines().Len() <= maxParagraph {
-		p.ParagraphTransformer.Transform(n, reader, pc)
 	}
 }
 

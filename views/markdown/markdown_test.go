@@ -186,6 +186,9 @@ func TestGolden(t *testing.T) {
 		{"controls as entities", "&#x202e;&#27;&#13;", "<p><span class=\"hid\">U+202E U+001B U+000D</span></p>\n"},
 		{"controls in an address", "[a](<https://ok.example/\u202e>)", `<p><a href="https://ok.example/%E2%80%AE"` + rel + ">a</a></p>\n"},
 		{"crlf and a lone cr", "a\r\nb\rc", "<p>a\nb<span class=\"hid\">U+000D</span>c</p>\n"},
+		{"crlf in code", "```\r\na\r\n```\r\n", "<pre><code>a\n</code></pre>\n"},
+		{"mail to nobody", "[a](mailto:) [b](mailto://x/y)", "<p>a b</p>\n"},
+		{"very long address", "[a](https://ok.example/" + strings.Repeat("x", maxURL) + ")", "<p>a</p>\n"},
 		{"not utf-8", "a\xffb", "<p>a\uFFFDb</p>\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -353,6 +356,7 @@ func TestPathological(t *testing.T) {
 		"nested images":      strings.Repeat("![", 400) + strings.Repeat("](https://x.example/)", 400),
 		"titles":             fill("[a](b ("),
 		"definitions":        fill("[a]: b (\n"),
+		"more definitions":   fill("[a]: b\n(\n"),
 		"emphasis":           fill("*a _b "),
 		"closers":            strings.Repeat("*a _b ", 20_000) + strings.Repeat("a_ b* ", 20_000),
 		"strikes":            "x " + fill("~~~a")[2:],

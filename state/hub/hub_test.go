@@ -1,0 +1,450 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"nod/state"
+	"nod/state/approvals"
+	"nod/state/journal"
+	"nod/state/snapshot"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// agent is an upstream that does as it is told and counts what reaches it.
+type agent struct {
+	hub *Hub
+
+	mu      sync.Mutex
+	answers []state.Decision
+	fail    error // of Answer
+}
+
+func (a *agent) CreateSession(context.Context, string, string, string) ([]state.Action, error) {
+	return []state.Action{&state.SessionReady{}}, nil
+}
+
+func (a *agent) Dispatch(ctx context.Context, s *state.Session, act state.Action) error {
+	if t, ok := act.(*state.SessionTurnStarted); ok {
+		t.TurnID = fmt.Sprint("turn-", len(s.Turns))
+		a.hub.Apply(ctx, s.Summary.Resource, on(s.Summary.Resource, t))
+	}
+	return nil
+}
+
+func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fail == nil {
+		a.answers = append(a.answers, d)
+	}
+	return a.fail
+}
+
+func on(channel string, a state.Action) state.Envelope {
+	return state.Envelope{Channel: channel, Action: a}
+}
+
+type house struct {
+	t     *testing.T
+	dir   string
+	store journal.Store
+	hub   *Hub
+	agent *agent
+	id    string
+	uri   string
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{t: t, dir: t.TempDir()}
+	h.open()
+	t.Cleanup(func() { _ = h.store.Close() })
+	var err error
+	if h.id, err = h.hub.Create(t.Context(), "codex", "/w", "do it\nplease"); err != nil {
+		t.Fatal(err)
+	}
+	h.uri = uriScheme + h.id
+	return h
+}
+
+func (h *house) open() {
+	h.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	var err error
+	if h.store, err = journal.Open(h.t.Context(), h.dir, log); err != nil {
+		h.t.Fatal(err)
+	}
+	if h.hub, err = New(h.t.Context(), h.store, log); err != nil {
+		h.t.Fatal(err)
+	}
+	h.agent = &agent{hub: h.hub}
+	h.hub.SetUpstream(h.agent, []state.Link{{Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1"}})
+}
+
+// restart opens the same folder anew, as after a crash: nothing is said goodbye to.
+func (h *house) restart() {
+	h.t.Helper()
+	if err := h.store.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.open()
+}
+
+func (h *house) apply(actions ...state.Action) {
+	h.t.Helper()
+	es := make([]state.Envelope, len(actions))
+	for i, a := range actions {
+		es[i] = on(h.uri, a)
+	}
+	h.hub.Apply(h.t.Context(), h.uri, es...)
+}
+
+func (h *house) view() snapshot.Session {
+	h.t.Helper()
+	v, err := h.hub.Session(h.id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return v
+}
+
+// ask has the agent ask for a command in the turn in progress.
+func (h *house) ask(id string) *approvals.Approval {
+	h.t.Helper()
+	turn := h.view().State.ActiveTurn.ID
+	options := []state.ConfirmationOption{{ID: "accept", Label: "Approve once", Kind: state.OptionApprove}, {ID: "decline", Label: "Deny", Kind: state.OptionDeny}}
+	h.apply(&state.SessionToolCallStart{TurnID: turn, ToolCallID: "call-" + id, ToolName: "shell"})
+	h.hub.Ask(h.t.Context(), state.Request{
+		Session: h.uri, TurnID: turn, ToolCallID: "call-" + id, Provider: "codex", Epoch: "e1",
+		UpstreamID: json.RawMessage(id), Method: "ask", Params: json.RawMessage(`{}`), Kind: state.RequestCommand, Input: "ls", Options: options,
+	}, on(h.uri, &state.SessionToolCallReady{TurnID: turn, ToolCallID: "call-" + id, ToolInput: "ls", Options: options}))
+	as := h.view().Approvals
+	return as[len(as)-1]
+}
+
+func (h *house) decide(a *approvals.Approval, option string) (*approvals.Approval, error) {
+	return h.hub.Decide(h.t.Context(), "me", a.ID, a.Digest, a.Nonce, state.Decision{OptionID: option})
+}
+
+func (h *house) approval(id string) *approvals.Approval {
+	h.t.Helper()
+	a, _, err := h.hub.ApprovalView(id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return a
+}
+
+// TestApprove walks a decision from asked to confirmed.
+func TestApprove(t *testing.T) {
+	h := newHouse(t)
+	a := h.ask("7")
+	if s := h.view().State.Summary.Status; s.Activity() != state.StatusInputNeeded {
+		t.Errorf("status %d while asked", s)
+	}
+	got, err := h.decide(a, "accept")
+	if err != nil || got.State != approvals.Sent {
+		t.Fatalf("decided: %v, %v", got, err)
+	}
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"))
+	if s := h.approval(a.ID).State; s != approvals.Confirmed {
+		t.Errorf("after the agent's word: %s", s)
+	}
+	call := h.view().State.ActiveTurn.ResponseParts[0].(*state.ToolCallPart).ToolCall
+	if call.Status != state.ToolRunning || call.SelectedOption == nil || call.SelectedOption.ID != "accept" {
+		t.Errorf("the call is %+v", call)
+	}
+	if len(h.agent.answers) != 1 {
+		t.Errorf("%d answers sent", len(h.agent.answers))
+	}
+}
+
+// TestC13OneDecision has a hundred people answer at once.
+func TestC13OneDecision(t *testing.T) {
+	h := newHouse(t)
+	a := h.ask("7")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	won := 0
+	for i := range 100 {
+		wg.Go(func() {
+			option := []string{"accept", "decline"}[i%2]
+			_, err := h.hub.Decide(context.Background(), fmt.Sprint("device-", i), a.ID, a.Digest, a.Nonce, state.Decision{OptionID: option})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				won++
+			} else if !errors.Is(err, approvals.ErrNotPending) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if won != 1 || len(h.agent.answers) != 1 {
+		t.Errorf("%d won, %d answers were sent", won, len(h.agent.answers))
+	}
+}
+
+// TestR7Sweep ends what can no longer be answered, and an answer that comes too
+// late sends nothing.
+func TestR7Sweep(t *testing.T) {
+	for name, end := range map[string]func(h *house){
+		"turn complete":  func(h *house) { h.apply(&state.SessionTurnComplete{TurnID: "turn-0"}) },
+		"turn cancelled": func(h *house) { h.apply(&state.SessionTurnCancelled{TurnID: "turn-0"}) },
+		"turn failed":    func(h *house) { h.apply(&state.SessionError{TurnID: "turn-0"}) },
+		"link lost": func(h *house) {
+			h.hub.LinkChanged(h.t.Context(), state.Link{Provider: "codex", Status: state.LinkLost, Epoch: "e1", Detail: "It was killed."})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			a := h.ask("7")
+			end(h)
+			if s := h.approval(a.ID).State; s != approvals.Expired {
+				t.Errorf("state %s", s)
+			}
+			if _, err := h.decide(a, "accept"); !errors.Is(err, approvals.ErrNotPending) {
+				t.Errorf("late answer: %v", err)
+			}
+			if len(h.agent.answers) != 0 {
+				t.Error("it was sent")
+			}
+			if st := h.view().State; st.ActiveTurn != nil || st.Summary.Status.Activity() == state.StatusInProgress {
+				t.Error("something still runs")
+			}
+		})
+	}
+}
+
+func TestAnsweredElsewhere(t *testing.T) {
+	h := newHouse(t)
+	a := h.ask("7")
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"))
+	if s := h.approval(a.ID).State; s != approvals.AnsweredElsewhere {
+		t.Errorf("state %s", s)
+	}
+	if _, err := h.decide(a, "accept"); !errors.Is(err, approvals.ErrNotPending) {
+		t.Errorf("late answer: %v", err)
+	}
+}
+
+// TestOtherEpochDoesNotConfirm: upstream ids begin anew with every connection.
+func TestOtherEpochDoesNotConfirm(t *testing.T) {
+	h := newHouse(t)
+	a := h.ask("7")
+	h.hub.Resolved(t.Context(), h.uri, "e2", json.RawMessage("7"))
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage(`"7"`))
+	if s := h.approval(a.ID).State; s != approvals.Pending {
+		t.Errorf("state %s", s)
+	}
+}
+
+func TestUndeliverable(t *testing.T) {
+	h := newHouse(t)
+	a := h.ask("7")
+	h.agent.fail = errors.New("broken pipe")
+	got, err := h.decide(a, "accept")
+	if err != nil || got.State != approvals.DeliveryUnknown {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestC05FiveAtOnce keeps several requests apart, answered in any order.
+func TestC05FiveAtOnce(t *testing.T) {
+	h := newHouse(t)
+	var as []*approvals.Approval
+	for i := range 5 {
+		as = append(as, h.ask(fmt.Sprint(i)))
+	}
+	for _, i := range []int{3, 0, 4, 1, 2} {
+		if _, err := h.decide(as[i], "accept"); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if len(h.agent.answers) != 5 {
+		t.Errorf("%d answers", len(h.agent.answers))
+	}
+	if as[0].Digest == as[1].Digest {
+		t.Error("two requests share a digest")
+	}
+}
+
+// TestRestart brings a session back whole, closes what was open, and says so.
+func TestRestart(t *testing.T) {
+	h := newHouse(t)
+	h.apply(&state.SessionResponsePart{TurnID: "turn-0", Part: &state.MarkdownPart{ID: "m"}})
+	for _, w := range []string{"one ", "two ", "three"} {
+		h.apply(&state.SessionDelta{TurnID: "turn-0", PartID: "m", Content: w})
+	}
+	h.apply(&state.SessionTurnComplete{TurnID: "turn-0"})
+	before := h.view()
+	h.restart()
+	if after := h.view(); mustJSON(t, before.State) != mustJSON(t, after.State) || after.Seq != before.Seq {
+		t.Errorf("before %s\nafter  %s", mustJSON(t, before.State), mustJSON(t, after.State))
+	}
+
+	if err := h.hub.Send(t.Context(), h.id, "more"); err != nil {
+		t.Fatal(err)
+	}
+	pending := h.ask("7")
+	decided := h.ask("8")
+	if _, err := h.decide(decided, "accept"); err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+	st := h.view().State
+	if st.ActiveTurn != nil || len(st.Turns) != 2 || st.Turns[1].State != state.TurnError || !strings.Contains(st.Turns[1].Error.Message, "nod was stopped") {
+		t.Errorf("the open turn: %s", mustJSON(t, st))
+	}
+	if s := h.approval(pending.ID).State; s != approvals.Expired {
+		t.Errorf("the pending request is %s", s)
+	}
+	if s := h.approval(decided.ID).State; s != approvals.DeliveryUnknown {
+		t.Errorf("the decided request is %s", s)
+	}
+	if len(h.agent.answers) != 0 {
+		t.Error("a restart sent an answer again")
+	}
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestSince names what changed, and only that.
+func TestSince(t *testing.T) {
+	h := newHouse(t)
+	h.apply(&state.SessionResponsePart{TurnID: "turn-0", Part: &state.MarkdownPart{ID: "m"}},
+		&state.SessionResponsePart{TurnID: "turn-0", Part: &state.MarkdownPart{ID: "n"}})
+	at := h.view().Seq
+	since := func(seq uint64) []snapshot.Part {
+		t.Helper()
+		_, parts, err := h.hub.Since(h.id, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parts
+	}
+	if got := since(at); len(got) != 0 {
+		t.Errorf("nothing happened, but %v changed", got)
+	}
+	h.apply(&state.SessionDelta{TurnID: "turn-0", PartID: "n", Content: "x"})
+	if got, want := since(at), []snapshot.Part{{Kind: snapshot.Response, Turn: 0, Index: 1}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("after a delta %v", got)
+	}
+	at = h.view().Seq
+	a := h.ask("7")
+	if got := since(at); !contains(got, snapshot.Dock, snapshot.Response, snapshot.Head) {
+		t.Errorf("after a request %v", got)
+	}
+	at = h.view().Seq
+	if _, err := h.decide(a, "accept"); err != nil {
+		t.Fatal(err)
+	}
+	if got := since(at); !contains(got, snapshot.Dock) {
+		t.Errorf("after a decision %v", got)
+	}
+	at = h.view().Seq
+	h.hub.Apply(t.Context(), h.uri, on("ahp-terminal:/x", &state.TerminalData{Data: "early"}))
+	if got := since(at); len(got) != 0 {
+		t.Errorf("a terminal that nothing shows changed %v", got)
+	}
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"))
+	h.apply(&state.SessionToolCallContentChanged{TurnID: "turn-0", ToolCallID: "call-7", Content: []state.ToolResultContent{state.TerminalContent("ahp-terminal:/x", "Output")}})
+	at = h.view().Seq
+	h.hub.Apply(t.Context(), h.uri, on("ahp-terminal:/x", &state.TerminalData{Data: "out"}))
+	if got, want := since(at), []snapshot.Part{{Kind: snapshot.Response, Turn: 0, Index: 2}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("after output %v", got)
+	}
+	at = h.view().Seq
+	h.apply(&state.SessionTurnComplete{TurnID: "turn-0"})
+	if got := since(at); !contains(got, snapshot.Foot, snapshot.Composer, snapshot.Head) {
+		t.Errorf("after the end %v", got)
+	}
+	// Whoever saw nothing of a turn gets it whole, and its parts only within it.
+	for _, p := range since(0) {
+		if p.Kind == snapshot.Response || p.Kind == snapshot.Foot {
+			t.Errorf("%v comes beside its turn", p)
+		}
+	}
+}
+
+func contains(parts []snapshot.Part, kinds ...snapshot.PartKind) bool {
+	for _, k := range kinds {
+		found := false
+		for _, p := range parts {
+			found = found || p.Kind == k
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// TestWatchThenRead wakes a viewer for each change, and never blocks on one.
+func TestWatchThenRead(t *testing.T) {
+	h := newHouse(t)
+	woken, done := h.hub.Watch(h.id)
+	defer done()
+	for range 3 {
+		h.apply(&state.SessionTitleChanged{Title: "x"})
+	}
+	select {
+	case <-woken:
+	default:
+		t.Error("not woken")
+	}
+	select {
+	case <-woken:
+		t.Error("woken twice for what one look shows")
+	default:
+	}
+}
+
+func TestVerbsWithoutTheirObject(t *testing.T) {
+	h := newHouse(t)
+	ctx := t.Context()
+	for name, c := range map[string]struct{ got, want error }{
+		"send to nobody":     {h.hub.Send(ctx, "no", "x"), ErrNoSession},
+		"send while working": {h.hub.Send(ctx, h.id, "x"), ErrTurnOpen},
+		"stop nobody":        {h.hub.Stop(ctx, "no"), ErrNoSession},
+	} {
+		if !errors.Is(c.got, c.want) {
+			t.Errorf("%s: %v", name, c.got)
+		}
+	}
+	h.apply(&state.SessionTurnComplete{TurnID: "turn-0"})
+	if err := h.hub.Stop(ctx, h.id); !errors.Is(err, ErrNoTurn) {
+		t.Errorf("stop idle: %v", err)
+	}
+	if _, err := h.hub.Decide(ctx, "me", "no", "", "", state.Decision{}); !errors.Is(err, ErrNoApproval) {
+		t.Errorf("decide nothing: %v", err)
+	}
+}
+
+func TestInboxKnowsWhoNeedsMe(t *testing.T) {
+	h := newHouse(t)
+	before := h.hub.Inbox().Rev
+	h.ask("7")
+	in := h.hub.Inbox()
+	if in.Rev == before || len(in.Sessions) != 1 || len(in.Sessions[0].Approvals) != 1 {
+		t.Errorf("%+v", in)
+	}
+}
