@@ -241,7 +241,7 @@ func (p *parser) isNames(s string) bool {
 		return !p.hunk && p.peek("@@")
 	case !p.hunk:
 		return p.peek("+++ ") || p.peek("@@")
-	case p.counted && p.oldLeft == 1 && p.newLeft == 1: // both lines still belong to the hunk
+	case p.oldLeft == 1 && p.newLeft == 1: // both lines still belong to the hunk
 		return false
 	case p.complete():
 		return p.peek("+++ ")

@@ -250,6 +250,23 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// What is not escaped yet is no address: nothing but printable ASCII may come out.
+func TestSafeURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"HTTPS://ok.example/a'b?x=1&y=2#z": "https://ok.example/a'b?x=1&amp;y=2#z",
+		"http://[2001:db8::1]:80/":         "http://[2001:db8::1]:80/",
+		"https://ok.example/é":             "https://ok.example/%C3%A9",
+		"https://ok.example/?é":            "",
+		"https://ok.example/? ":            "",
+		"mailto:a@b.example\u202e":         "",
+		"https://ok.example/\x7f":          "",
+	} {
+		if got := safeURL([]byte(in)); string(got) != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestRawHTMLStaysReadable(t *testing.T) {
 	for _, s := range hostile {
 		if !strings.HasPrefix(s, "<") || strings.ContainsAny(s, "&\x00\xff\n\\*") || strings.Contains(s, ":x") {

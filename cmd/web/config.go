@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// config is what the owner may set. A flag goes before the file, the file before
+// the default.
+type config struct {
+	Listen      string     `toml:"listen"`
+	Data        string     `toml:"data"`
+	LogLevel    slog.Level `toml:"log_level"`
+	PublicHosts []string   `toml:"public_hosts"`
+	BasePath    string     `toml:"base_path"`
+	Codex       struct {
+		Command string   `toml:"command"`
+		Env     []string `toml:"env"`
+	} `toml:"codex"`
+}
+
+// defaultListen is loopback: nothing beyond this machine can reach it.
+const defaultListen = "127.0.0.1:8787"
+
+const usage = `nod: watch your coding agents in a browser and approve what they ask.
+
+Usage:
+  nod [flags]            start, and print a link to log in with
+  nod login-url [flags]  print another login link for a nod that runs
+
+Flags:
+`
+
+const usageEnd = `
+A flag goes before the configuration file, the file before the default. The file
+is TOML and may set:
+
+  listen = "127.0.0.1:8787"      # loopback only
+  data = "/home/me/.local/share/nod"
+  log_level = "info"             # debug, info, warn, error
+  public_hosts = []              # further Host values, "name:port", of a proxy of yours
+  base_path = ""                 # "/nod" behind a proxy that serves it there
+
+  [codex]
+  command = "codex"              # program to start, looked up on PATH
+  env = ["OPENAI_API_KEY"]       # further variables that Codex may see
+`
+
+// parse reads flags and file. It writes help to out and returns flag.ErrHelp for
+// it; any other error is a sentence.
+func parse(args []string, out io.Writer) (command string, cfg config, err error) {
+	cfg = config{Listen: defaultListen, Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod")}
+	cfg.Codex.Command = "codex"
+	file := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "nod", "config.toml")
+
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		command, args = args[0], args[1:]
+	}
+	if command != "" && command != "login-url" {
+		return "", cfg, fmt.Errorf("nod has no command “%s”; nod --help lists them", command)
+	}
+	fl := flag.NewFlagSet("nod", flag.ContinueOnError)
+	fl.SetOutput(out)
+	listen := fl.String("listen", "", "`address` to listen on (default "+defaultListen+")")
+	data := fl.String("data", "", "data `folder` (default "+cfg.Data+")")
+	given := fl.String("config", "", "configuration `file` (default "+file+", if it is there)")
+	level := fl.String("log-level", "", "debug, info, warn or error (default info)")
+	fl.Usage = func() {
+		_, _ = io.WriteString(out, usage)
+		fl.PrintDefaults()
+		_, _ = io.WriteString(out, usageEnd)
+	}
+	if err := fl.Parse(args); err != nil {
+		return "", cfg, err
+	}
+	if fl.NArg() > 0 {
+		return "", cfg, fmt.Errorf("nod does not know what to do with “%s”; nod --help tells what there is", fl.Arg(0))
+	}
+	if *given != "" {
+		file = *given
+	}
+	if err := cfg.read(file, *given != ""); err != nil {
+		return "", cfg, err
+	}
+	if *listen != "" {
+		cfg.Listen = *listen
+	}
+	if *data != "" {
+		cfg.Data = *data
+	}
+	if *level != "" {
+		if err := cfg.LogLevel.UnmarshalText([]byte(*level)); err != nil {
+			return "", cfg, fmt.Errorf("the log level “%s” is none of debug, info, warn, error", *level)
+		}
+	}
+	return command, cfg, cfg.check()
+}
+
+func (c *config) read(file string, must bool) error {
+	meta, err := toml.DecodeFile(file, c)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !must:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no configuration file %s", file)
+	case err != nil:
+		return fmt.Errorf("the configuration file %s cannot be read: %w", file, err)
+	}
+	if odd := meta.Undecoded(); len(odd) > 0 {
+		return fmt.Errorf("the configuration file %s sets “%s”, which nod does not know; nod --help lists what there is", file, odd[0])
+	}
+	return nil
+}
+
+func (c *config) check() error {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("the address to listen on, “%s”, is not of the form host:port", c.Listen)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("nod will not listen on %s: without TLS anybody on the network could read along and approve; use 127.0.0.1 and reach it through an SSH tunnel", c.Listen)
+	}
+	if c.BasePath != "" && (!strings.HasPrefix(c.BasePath, "/") || strings.HasSuffix(c.BasePath, "/")) {
+		return fmt.Errorf("base_path, “%s”, must begin with a slash and not end with one", c.BasePath)
+	}
+	if !filepath.IsAbs(c.Data) {
+		abs, err := filepath.Abs(c.Data)
+		if err != nil {
+			return err
+		}
+		c.Data = abs
+	}
+	return nil
+}
+
+// xdg returns a base folder of the XDG specification.
+func xdg(variable, below string) string {
+	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "." // as a last resort, where nod was started
+	}
+	return filepath.Join(home, below)
+}

@@ -1,0 +1,170 @@
+// Command nod lets a person watch coding agents in a browser and approve what
+// they ask. This file only puts the rooms together: configuration, journal, hub,
+// links to agents, web server.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"nod/agentconn"
+	"nod/agentconn/codex"
+	"nod/agentconn/demo"
+	"nod/handlers"
+	"nod/handlers/auth"
+	"nod/state"
+	"nod/state/hub"
+	"nod/state/journal"
+)
+
+// stopWithin bounds a graceful stop.
+const stopWithin = 5 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "nod:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, errOut io.Writer) error {
+	command, cfg, err := parse(args, errOut)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: cfg.LogLevel}))
+	if command == "login-url" {
+		return loginURL(ctx, cfg, log, out)
+	}
+	return serve(ctx, cfg, log, out)
+}
+
+// loginURL prints a login link for the nod that uses the same data folder.
+func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	if err := checkData(cfg.Data, false); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Data, journal.FileName)); err != nil {
+		return fmt.Errorf("there is no nod in %s yet; start nod first", cfg.Data)
+	}
+	store, err := journal.Open(ctx, cfg.Data, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+	token, err := auth.MintLogin(ctx, store)
+	if err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, handlers.Address(port, cfg.BasePath, "/login")+auth.LoginFragment(token))
+	return err
+}
+
+func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (err error) {
+	lock, err := openData(cfg.Data)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("another program listens on %s already; end it, or name another address with --listen", cfg.Listen)
+	} else if err != nil {
+		return fmt.Errorf("nod cannot listen on %s: %w", cfg.Listen, err)
+	}
+	defer func() { _ = listener.Close() }()
+
+	store, err := journal.Open(ctx, cfg.Data, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	h, err := hub.New(ctx, store, log)
+	if err != nil {
+		return fmt.Errorf("the sessions in %s cannot be read: %w", cfg.Data, err)
+	}
+	adapters, links := findAgents(codex.Adapter{Command: cfg.Codex.Command, Env: cfg.Codex.Env, Log: log})
+	manager := agentconn.NewManager(h, adapters, log)
+	h.SetUpstream(manager, links)
+
+	port := listener.Addr().(*net.TCPAddr).Port
+	server := handlers.New(handlers.Config{
+		Hub: h, Epoch: h.Epoch, Auth: auth.New(store, port, cfg.BasePath), Log: log,
+		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(),
+	})
+	token, err := auth.MintLogin(ctx, store)
+	if err != nil {
+		return err
+	}
+	http := handlers.NewHTTPServer(server)
+	failed := make(chan error, 1)
+	go func() { failed <- http.Serve(listener) }()
+	_, _ = fmt.Fprintf(out, "nod is running. Open this link to log in (once, within ten minutes):\n\n  %s\n\n",
+		handlers.Address(fmt.Sprint(port), cfg.BasePath, "/login")+auth.LoginFragment(token))
+
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		log.Info("stopping")
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	var stopping sync.WaitGroup
+	stopping.Go(manager.Close)
+	err = errors.Join(err, http.Shutdown(ctx))
+	stopping.Wait()
+	return err
+}
+
+// findAgents looks for what is installed. Where there is nothing, the demo
+// agent shows what nod does.
+func findAgents(known ...agentconn.Adapter) (found []agentconn.Adapter, links []state.Link) {
+	at := time.Now().UnixMilli()
+	link := func(a agentconn.Adapter) (ok bool) {
+		l := state.Link{Provider: a.Provider(), DisplayName: a.DisplayName(), Status: state.LinkIdle, Since: at}
+		var err error
+		if l.Description, err = a.Find(); err != nil {
+			l.Status, l.Detail = state.LinkMissing, agentconn.Sentence(err)
+		} else {
+			found = append(found, a)
+		}
+		links = append(links, l)
+		return err == nil
+	}
+	for _, a := range known {
+		link(a)
+	}
+	if len(found) == 0 {
+		link(demo.New())
+	}
+	return found, links
+}
+
+// startFolder is where nod was started: most likely the project at hand.
+func startFolder() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return dir
+}

@@ -1,0 +1,474 @@
+// Package e2e drives the real program: nod, with the real Codex and a scripted
+// model behind it, in a real browser.
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/chromedp"
+)
+
+// patience bounds every wait of these tests. Machines are shared; a test that
+// waits for something that comes does not take longer for it.
+const patience = 60 * time.Second
+
+var (
+	nodBinary, modelBinary string
+	codexDir               string // folder of the codex program
+	chromium               string
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		missing := find()
+		if len(missing) > 0 {
+			say := "e2e tests need " + strings.Join(missing, ", ") + "; “make test” installs them"
+			if os.Getenv("NOD_E2E") == "required" {
+				fmt.Println(say)
+				return 1
+			}
+			fmt.Println("skipped: " + say)
+			return 0
+		}
+		dir, err := os.MkdirTemp("", "nod-e2e-")
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		nodBinary, modelBinary = filepath.Join(dir, "nod"), filepath.Join(dir, "fakemodel")
+		for target, pkg := range map[string]string{nodBinary: "nod/cmd/web", modelBinary: "nod/e2e/fakemodel"} {
+			if out, err := exec.Command("go", "build", "-o", target, pkg).CombinedOutput(); err != nil {
+				fmt.Printf("%s: %v\n%s", pkg, err, out)
+				return 1
+			}
+		}
+		return m.Run()
+	}())
+}
+
+func find() (missing []string) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if p, err := exec.LookPath(name); err == nil {
+			chromium = p
+			break
+		}
+	}
+	if chromium == "" {
+		missing = append(missing, "Chromium")
+	}
+	codexDir, _ = filepath.Abs("node_modules/.bin") // fails only without a working folder
+	if _, err := os.Stat(filepath.Join(codexDir, "codex")); err != nil {
+		missing = append(missing, "Codex below e2e/node_modules")
+	}
+	return missing
+}
+
+// ---- processes ----
+
+// process is a child that is gone when the test is.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+// start runs a program and waits for a line of its output that matches.
+func start(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) (*process, []string) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stderr = p
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := make(chan []string, 1)
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if m := ready.FindStringSubmatch(lines.Text()); m != nil {
+				select {
+				case found <- m:
+				default:
+				}
+			}
+		}
+		_ = cmd.Wait() // how it ended is seen in its log
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.kill(syscall.SIGKILL)
+		if t.Failed() {
+			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), p.said())
+		}
+	})
+	select {
+	case m := <-found:
+		return p, m
+	case <-p.ended:
+		t.Fatalf("%s ended before it was ready:\n%s", cmd.Path, p.said())
+	case <-time.After(patience):
+		t.Fatalf("%s was not ready in time:\n%s", cmd.Path, p.said())
+	}
+	return nil, nil
+}
+
+// Write collects what the program logs.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// kill sends a signal and waits for the end.
+func (p *process) kill(s syscall.Signal) {
+	_ = p.cmd.Process.Signal(s)
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		<-p.ended
+	}
+}
+
+// world is one nod with what it needs around it.
+type world struct {
+	t      *testing.T
+	nod    *process
+	base   string // http://127.0.0.1:port
+	login  string // link
+	data   string
+	folder string // for sessions
+	path   string // PATH of nod
+	codex  string // CODEX_HOME
+}
+
+var loginLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/login#k=\S+`)
+
+// newWorld starts a scripted model and a nod whose Codex uses it.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, data: filepath.Join(t.TempDir(), "data"), folder: t.TempDir(), codex: filepath.Join(t.TempDir(), "codex-home"),
+		path: codexDir + string(os.PathListSeparator) + os.Getenv("PATH")}
+	model := exec.Command(modelBinary, "-addr", "127.0.0.1:0", "-codex-home", w.codex)
+	start(t, model, regexp.MustCompile(`listening on (\S+)`))
+	w.start()
+	return w
+}
+
+// newBareWorld starts a nod with the given PATH, so with the agents found there.
+func newBareWorld(t *testing.T, path string) *world {
+	t.Helper()
+	w := &world{t: t, data: filepath.Join(t.TempDir(), "data"), folder: t.TempDir(), path: path}
+	w.start()
+	return w
+}
+
+// start starts nod, anew or again on the same data.
+func (w *world) start() {
+	w.t.Helper()
+	cmd := exec.Command(nodBinary, "--listen", "127.0.0.1:0", "--data", w.data, "--log-level", "debug", "--config", os.DevNull)
+	cmd.Dir = w.folder
+	cmd.Env = append(os.Environ(), "PATH="+w.path, "CODEX_HOME="+w.codex)
+	var m []string
+	w.nod, m = start(w.t, cmd, loginLine)
+	w.login, w.base = m[0], m[1]
+}
+
+// client returns an HTTP client that has logged in.
+func (w *world) client() *http.Client {
+	w.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar, Timeout: patience}
+	status, _ := w.post(c, "/login", url.Values{"token": {w.login}})
+	if status != http.StatusOK {
+		w.t.Fatalf("login: %d", status)
+	}
+	return c
+}
+
+// post sends a form as a browser does and follows to the next page.
+func (w *world) post(c *http.Client, path string, form url.Values) (status int, body string) {
+	w.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, w.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return w.do(c, r)
+}
+
+func (w *world) get(c *http.Client, path string) (status int, body string) {
+	w.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, w.base+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.do(c, r)
+}
+
+func (w *world) do(c *http.Client, r *http.Request) (int, string) {
+	w.t.Helper()
+	res, err := c.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+// untilPage loads a page until it contains something.
+func (w *world) untilPage(c *http.Client, path, text string) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		_, page := w.get(c, path)
+		if strings.Contains(page, text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%q did not come on %s:\n%s", text, path, page)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// ---- browser ----
+
+// browser is one tab.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	problems []string // what the browser's own log complains about
+}
+
+type look struct {
+	width, height int64
+	dark, noJS    bool
+}
+
+var (
+	phone = look{width: 390, height: 844}
+	desk  = look{width: 1440, height: 900}
+)
+
+func newBrowser(t *testing.T, l look) *browser {
+	t.Helper()
+	opts := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(chromium), chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("no-sandbox", true), chromedp.Flag("headless", true), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("hide-scrollbars", true),
+	}
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, cancel := chromedp.NewContext(alloc)
+	t.Cleanup(func() { cancel(); stop() })
+	b := &browser{t: t, ctx: ctx}
+	// The browser lives as long as the context it was first used with.
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(l.width, l.height)); err != nil {
+		t.Fatal(err)
+	}
+	scheme := "light"
+	if l.dark {
+		scheme = "dark"
+	}
+	for _, err := range []error{
+		second(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})),
+		second(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noJS})),
+		second(chromedp.Call(ctx, log.Enable, cdp.Empty{})),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries := chromedp.Events(ctx, log.EntryAdded)
+	go func() {
+		for e, err := range entries {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.problems = append(b.problems, fmt.Sprint(e.Entry.Source, ": ", e.Entry.Text))
+			b.mu.Unlock()
+		}
+	}()
+	return b
+}
+
+// reload loads the page again as it is.
+var reload = chromedp.Reload()
+
+// reloadUntil is until for a page without scripts: a person would press reload.
+func (b *browser) reloadUntil(what, expression string) {
+	b.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		if err == nil && ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s did not come (%v). The page says:\n%s", what, err, b.text())
+		}
+		time.Sleep(200 * time.Millisecond)
+		b.do(reload)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatalf("browser: %v\n%s", err, b.text())
+	}
+}
+
+// eval runs an expression in the page; it works with the page's scripts off too.
+func eval[T any](b *browser, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("browser: %s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits until an expression is true. A page that is being replaced
+// answers nothing for a moment.
+func (b *browser) until(what, expression string) {
+	b.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		if err == nil && ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s did not come (%v). The page says:\n%s", what, err, b.text())
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+}
+
+// untilText waits for text within the elements of a selector.
+func (b *browser) untilText(selector, text string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf("%q in %s", text, selector),
+		fmt.Sprintf("[...document.querySelectorAll(%q)].some(e => e.textContent.includes(%q))", selector, text))
+}
+
+// text is what the page says, for messages.
+func (b *browser) text() string {
+	s, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body?.innerText ?? ''"))
+	if err != nil {
+		return err.Error()
+	}
+	return s
+}
+
+func (b *browser) goTo(address string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(address))
+}
+
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+func (b *browser) fill(selector, value string) {
+	b.t.Helper()
+	b.do(chromedp.SetValue(chromedp.CSS(selector), value))
+}
+
+// complaints are the lines of the browser's log that are no refused resource of
+// our own making.
+func (b *browser) complaints() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string{}, b.problems...)
+}
+
+// shot saves a picture of the window.
+func (b *browser) shot(file string) {
+	b.t.Helper()
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// loggedIn opens the login link and waits for the inbox. Without scripts the
+// link has to be pasted.
+func (b *browser) loggedIn(w *world, noJS bool) {
+	b.t.Helper()
+	b.goTo(w.login)
+	if noJS {
+		b.fill("#token", w.login)
+		b.click("#login button")
+	}
+	b.untilText("h2.group", "Agents")
+}
+
+// startSession fills the form for a new session.
+func (b *browser) startSession(w *world, prompt string) {
+	b.t.Helper()
+	b.goTo(w.base + "/new")
+	b.fill("#folder", w.folder)
+	b.fill("#prompt", prompt)
+	b.click("main form button.primary")
+	b.until("the session's page", "document.getElementById('turns')")
+}
