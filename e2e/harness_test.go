@@ -122,7 +122,7 @@ func start(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) (*process, []strin
 		close(p.ended)
 	}()
 	t.Cleanup(func() {
-		p.kill(syscall.SIGKILL)
+		p.kill(syscall.SIGTERM) // so that nod takes its agents along
 		if t.Failed() {
 			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), p.said())
 		}
