@@ -1,15 +1,13 @@
 // Package demo is the agent that nod offers where no real one is installed. It
-// plays a script that shows everything nod does, and says that it is a play:
-// nothing is run, no file is touched.
+// plays a script that shows what nod does, and says that it is a script: nothing
+// is run, no file is touched.
 //
-// conn.go is the link: it starts a performance for each turn and carries
-// decisions to it. stage.go has what a script can do: say, think, run, ask.
-// script.go is the script.
+// A message comes in at conn.go, which begins a turn and carries decisions to
+// it. stage.go has what a turn can do: say, think, run, ask. script.go is what it
+// does, and texts.go what is too long to stand there.
 package demo
 
 import (
-	"context"
-
 	"nod/agentconn"
 	"nod/state"
 )
@@ -25,10 +23,14 @@ func New() agentconn.Adapter { return adapter{} }
 func (adapter) Provider() string    { return Provider }
 func (adapter) DisplayName() string { return "Demo agent" }
 
+// Find never fails: the demo is part of nod.
 func (adapter) Find() (string, error) {
-	return "A scripted play of about a minute. It runs nothing and touches no file.", nil
+	return "A script of about a minute that shows what nod does. It runs nothing and touches no file.", nil
 }
 
 func (adapter) NewConn(epoch string, sink agentconn.Sink) agentconn.Conn {
-	return &conn{epoch: epoch, sink: sink, waiting: map[string]chan state.Decision{}, stops: map[string]context.CancelFunc{}}
+	return &conn{
+		epoch: epoch, sink: sink,
+		turns: map[string]*stage{}, waiting: map[string]chan state.Decision{}, granted: map[grant]bool{},
+	}
 }

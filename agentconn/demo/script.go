@@ -3,165 +3,167 @@ package demo
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"nod/state"
 )
 
-// play is the script. The first turn shows everything; later ones are short.
+// play is one turn. A session's first shows everything, whatever was asked; later
+// ones are short, and two words in the message have a meaning.
 func play(s *stage, prompt string, first bool) {
 	switch {
-	case strings.Contains(prompt, "fail"):
-		s.say("This turn will fail, because you asked for it.")
-		s.apply(&state.SessionError{TurnID: s.turn, Error: state.ErrorInfo{ErrorType: "demo.asked", Message: "You wrote “fail”, so the demo failed."}})
-	case strings.Contains(prompt, "long"):
-		s.say(tail)
 	case first:
-		playAll(s, prompt)
+		playFirst(s, prompt)
+	case hasWord(prompt, "fail"):
+		s.say("You wrote “fail”, so this turn of the **demo** ends with an error, the way it does when a real agent cannot go on.")
+		s.fail("demo.asked", "The demo agent failed because you asked it to. Nothing is broken; send another message to go on.")
+	case hasWord(prompt, "long"):
+		s.say("You wrote “long”, so here is a long answer of the **demo** and nothing else.\n\n" + longText)
 	default:
-		s.say("This is the **demo agent** again; I do not understand what you write. I will ask for one more command.")
-		if _, ok := s.askToRun("git status --short", "To see what has changed.", false, 0, func(string) string { return " M cache.go\n M cache_test.go\n" }); ok {
-			s.say("Two files have changed, or would have, if this were real.")
-		} else {
-			s.say("You denied it, so it did not run. That is all there is to it.")
-		}
+		playAgain(s)
 	}
 }
 
-var steps = []string{"Find where entries are added", "Run the tests", "Bound the list", "Commit"}
+var planSteps = []string{
+	"Find where the cache grows",
+	"Run the tests as they are",
+	"Make a branch",
+	"Bound the cache and test it",
+	"Ask what comes next",
+}
 
-func playAll(s *stage, prompt string) {
-	s.say("This is the **demo agent** of nod. What you see is a play: nothing is run and no file is touched. " +
-		"You asked: “" + shorten(prompt, 80) + "”. I will pretend that this was about a cache that grows without limit.")
-	s.think("**Where do entries come from?** The cache keeps a list and a map. If only Put adds to them, one bound in Put is enough. I will search before I change anything.")
-	s.plan(0, steps...)
-	s.run("rg -n 'PushFront|delete\\(' --type go", 0, "cache.go:41:\tc.items[k] = c.list.PushFront(entry{k, v})\ncache.go:58:\tdelete(c.items, k)\n")
-	s.plan(1, steps...)
-	s.say("Only `Put` adds entries. A command that changes something, or that could, needs your word: **look at the card**. It shows every byte of what would run.")
+func playFirst(s *stage, prompt string) {
+	s.say("This is the **demo agent** of nod. It plays a script: nothing is run, no file is touched, and I cannot read what you wrote, only repeat it: " +
+		quoted(shorten(prompt, promptShown)) + ". Let us pretend that it was about a cache that grows without limit.")
+	s.think("**Where does the cache grow?** It has a map and a list. If only one function adds to them, one check in that function bounds both. " +
+		"Reading is harmless, so I look before I ask for anything.")
+	s.plan(0, planSteps)
+	s.run(command{line: grepLine, output: grepOutput})
+	s.say("That command ran without asking, because it only reads. `PushFront` has one caller, `Put`, so the bound belongs there.")
 
-	_, tested := s.askToRun("go test ./cache/...", "To see the tests fail before the change.", false, 1, func(string) string {
-		return "--- FAIL: TestBound (0.00s)\n    cache_test.go:23: 10,001 entries, want 10,000\nFAIL\nFAIL\tdemo/cache\t0.004s\nFAIL\n"
-	})
-	if tested {
-		s.say("The test fails, as it should: a failing command is not hidden. Now the change itself. An edit asks in the same way and shows its diff.")
+	s.plan(1, planSteps)
+	s.say("A test runs whatever code the folder holds. So the next command waits for **you**: its card shows every byte of what would run.")
+	tests := s.askToRun(command{line: testLine, why: "To see which tests fail before I change anything.", output: testOutput, exit: 1})
+	switch {
+	case tests.granted:
+		s.say("It failed, and a failure is never folded away: `TestBound` finds one entry too many. You approved this command for the session, so I would not ask for it again.")
+	case tests.approved:
+		s.say("It failed, and a failure is never folded away: `TestBound` finds one entry too many. You approved it once, so the next time I would ask again.")
+	default:
+		s.say("You denied it, so it did not run, and I know less than I could. I go on without the tests.")
+	}
+
+	s.plan(2, planSteps)
+	s.say("The next command can be **edited** before you approve it. Try it: give the branch another name.")
+	branch := s.askToRun(command{line: branchLine, why: "To keep the change apart from your work.", output: branchOutput, editable: true})
+	switch {
+	case branch.edited:
+		s.say("What ran is what you made of it: " + quoted(branch.line) + ". An edited command is shown to you once more before it is sent.")
+	case branch.approved:
+		s.say("You left it as it was, so that is what ran, and we are on a new branch.")
+	default:
+		s.say("You denied it, so I stay on the branch that you are on.")
+	}
+
+	s.plan(3, planSteps)
+	s.say("Now the change itself. Writing to files asks as well, and shows the diff.")
+	edit := s.askToEdit("Edit cache.go and cache_test.go", "To drop the oldest entry when the cache is full, and to test that a key is replaced.", patch)
+	if edit.approved {
+		s.say("Both files would be changed now. `Put` replaces an entry that is there, and makes room when the cache is full.")
 	} else {
-		s.say("You denied the tests; I go on without them. Now the change itself. An edit asks in the same way and shows its diff.")
+		s.say("You denied it, so both files stay as they are.")
 	}
-	s.plan(2, steps...)
-	edited := s.askToEdit("Edit cache.go and cache_test.go", "To bound the list and test the bound.", patch, []state.ToolResultContent{
-		fileEdit(s.folder+"/cache.go", 9, 2), fileEdit(s.folder+"/cache_test.go", 10, 0),
-	})
-	s.plan(3, steps...)
-	s.say("The next command can be **edited** before you approve it. Try it: change the message.")
-	commit, committed := s.askToRun(`git commit -am "Bound the cache"`, "To record the change.", true, 0, func(command string) string {
-		return "$ " + command + "\n[main 1f0c2aa] committed\n 2 files changed, 19 insertions(+), 2 deletions(-)\n"
-	})
-	s.plan(4, steps...)
-	answers := s.question(state.InputRequest{
-		Message: "Last thing: three small questions.",
-		Questions: []state.Question{
-			{ID: "policy", Kind: "single-select", Title: "Eviction", Message: "Which entry should go when the cache is full?", AllowFreeformInput: true, Options: []state.QuestionOption{
-				{ID: "lru", Label: "The least recently used", Description: "What most caches do", Recommended: true},
-				{ID: "lfu", Label: "The least frequently used", Description: "Better for a few very popular entries"},
-				{ID: "fifo", Label: "The oldest", Description: "The simplest"},
-			}},
-			{ID: "metrics", Kind: "boolean", Message: "Should the cache count hits and misses?"},
-			{ID: "note", Kind: "text", Message: "Anything else?"},
+
+	s.plan(4, planSteps)
+	s.say("Agents have questions too. You can answer them or skip them.")
+	answers := s.askQuestions(questions)
+	s.plan(len(planSteps), planSteps)
+	s.say(summary(tests, branch, edit, answers))
+	s.usage()
+	s.say(longText)
+}
+
+func playAgain(s *stage) {
+	s.say("This is the **demo agent** again. I still cannot read, so every later turn is the same: one command that asks. " +
+		"Write “long” for a long answer that you can stop, or “fail” for a turn that goes wrong.")
+	switch v := s.askToRun(command{line: againLine, why: "To see that reading from the cache still works.", output: againOutput}); {
+	case v.granted:
+		s.say("It passed. You approved this command for the session, so it is not asked for again until nod starts anew.")
+	case v.approved:
+		s.say("It passed, or would have, if any of this were real.")
+	default:
+		s.say("You denied it, so it did not run. Nothing else happens in this turn.")
+	}
+}
+
+// The questions' ids, where their answers are looked up.
+const (
+	askExpiry  = "expiry"
+	askMetrics = "metrics"
+	askNote    = "note"
+)
+
+var questions = state.InputRequest{
+	Message: "The size is bounded now. Three questions about what comes next:",
+	Questions: []state.Question{
+		{
+			ID: askExpiry, Kind: "single-select", Title: "Expiry", Message: "Should entries also get too old?", AllowFreeformInput: true,
+			Options: []state.QuestionOption{
+				{ID: "never", Label: "Never", Description: "The bound keeps memory in check; nothing else to get wrong.", Recommended: true},
+				{ID: "on-read", Label: "When they are read", Description: "Get drops an entry that is too old; the others stay until then."},
+				{ID: "sweep", Label: "By a sweep", Description: "A goroutine looks for them; it has to end with the cache."},
+			},
 		},
-	})
-	s.say(summary(tested, edited, committed, commit, answers))
-	s.say(tail)
+		{ID: askMetrics, Kind: "boolean", Title: "Metrics", Message: "Should the cache count hits and misses?"},
+		{ID: askNote, Kind: "text", Title: "Note", Message: "Anything else? You may leave this empty."},
+	},
 }
 
-func summary(tested, edited, committed bool, commit string, answers map[string]state.Answer) string {
-	did := func(b bool) string {
-		if b {
-			return "approved"
+// summary tells what a person made of the turn.
+func summary(tests, branch, edit verdict, answers map[string]state.Answer) string {
+	row := func(what string, v verdict, done string) string {
+		answer := "denied"
+		switch {
+		case v.approved && v.edited:
+			answer = "approved, edited"
+		case v.granted:
+			answer = "approved for this session"
+		case v.approved:
+			answer = "approved"
 		}
-		return "denied"
+		if !v.approved {
+			done = "nothing"
+		}
+		return "| " + what + " | " + answer + " | " + done + " |\n"
 	}
-	chose := "you skipped the questions"
-	if answers != nil {
-		a := answers["policy"]
-		chose = "you chose " + strings.Join(append(append([]string{}, a.Selected...), a.Text), " ")
-		if len(a.Selected) == 0 && a.Text == "" {
-			chose = "you answered without choosing"
+	return "## What you decided\n\n" +
+		"| It asked for | You said | What followed |\n|---|---|---|\n" +
+		row(cell(quoted(tests.line)), tests, "failed, exit 1") +
+		row(cell(quoted(branch.line)), branch, "exit 0") +
+		row("a change of two files", edit, "13 lines more in one, 9 in the other") +
+		"\n" + chosen(answers) + "\n" + closing
+}
+
+// chosen repeats the answers, one to a line.
+func chosen(answers map[string]state.Answer) string {
+	if answers == nil {
+		return "You skipped the questions, so a real agent would have to choose for itself.\n"
+	}
+	return fmt.Sprintf("Of the questions you made this:\n\n- Expiry: %s\n- Count hits and misses: %s\n- Your note: %s\n",
+		choice(answers[askExpiry]), yesOrNo(answers[askMetrics]), orNothing(answers[askNote].Text, "none"))
+}
+
+func choice(a state.Answer) string {
+	var words []string
+	for _, o := range questions.Questions[0].Options {
+		for _, id := range a.Selected {
+			if id == o.ID {
+				words = append(words, "**"+o.Label+"**")
+			}
 		}
 	}
-	ran := "not run"
-	if committed {
-		ran = "`" + strings.ReplaceAll(strings.ReplaceAll(commit, "`", "'"), "|", "/") + "`"
+	if strings.TrimSpace(a.Text) != "" {
+		words = append(words, "in your words "+quoted(a.Text))
 	}
-	return fmt.Sprintf("## What happened\n\n| step | you said | it ran |\n|------|----------|--------|\n| tests | %s | `go test ./cache/...` |\n| edit | %s | two files |\n| commit | %s | %s |\n\n"+
-		"And %s. In a real session the agent would go on from there:\n\n```go\nif c.list.Len() >= c.max {\n\tc.evict(c.list.Back())\n}\n```\n\n"+
-		"1. Everything you saw came over one event stream.\n2. Your answers are recorded before they are sent.\n3. The words are those of the [Agent Host Protocol](https://github.com/microsoft/agent-host-protocol).\n",
-		did(tested), did(edited), did(committed), ran, chose)
+	return orNothing(strings.Join(words, ", "), "")
 }
-
-func fileEdit(path string, added, removed int) state.ToolResultContent {
-	side := &state.FileSide{URI: "file://" + path, Content: fmt.Appendf(nil, `{"uri":%q}`, "file://"+path)}
-	return state.ToolResultContent{Type: "fileEdit", Before: side, After: side, Diff: &state.DiffSize{Added: added, Removed: removed}}
-}
-
-// shorten cuts s to at most n characters.
-func shorten(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
-}
-
-const patch = `--- a/cache.go
-+++ b/cache.go
-@@ -36,8 +36,15 @@ func New(max int) *Cache {
- // Put stores v under k.
- func (c *Cache) Put(k string, v []byte) {
- 	c.mu.Lock()
- 	defer c.mu.Unlock()
--	c.items[k] = c.list.PushFront(entry{k, v})
--	c.size++
-+	if e, ok := c.items[k]; ok {
-+		e.Value = entry{k, v}
-+		c.list.MoveToFront(e)
-+		return
-+	}
-+	if c.list.Len() >= c.max {
-+		c.evict(c.list.Back())
-+	}
-+	c.items[k] = c.list.PushFront(entry{k, v})
- }
---- a/cache_test.go
-+++ b/cache_test.go
-@@ -12,3 +12,13 @@ func TestGet(t *testing.T) {
- 		t.Errorf("got %q", v)
- 	}
- }
-+
-+func TestBound(t *testing.T) {
-+	c := New(10_000)
-+	for i := range 10_001 {
-+		c.Put(strconv.Itoa(i), nil)
-+	}
-+	if n := c.Len(); n != 10_000 {
-+		t.Errorf("%d entries, want 10,000", n)
-+	}
-+}
-`
-
-// tail is long, so that a person can watch text grow, scroll away from it, and
-// stop it.
-const tail = `### While you watch
-
-This last part is long on purpose. It streams slowly, so that you can see three things that nod does while text grows.
-
-**It follows, until you scroll.** As long as the end of the page is in sight, the page stays there. Scroll up, and it stays where you read; a button at the bottom brings you back to the newest line. Nothing that you are reading moves.
-
-**It can be stopped.** The button below ends this turn. What was written until then stays, and the page says that the turn was stopped. A real agent is asked to stop in the same way, and only its own word ends the turn: until then nod shows that it is still working.
-
-**It comes back.** Close this tab and open it again: the page is whole at once, and goes on from there. Close the laptop, walk away, and open nod on another browser that is logged in: the same. A page that lost its connection says so within seconds, and catches up by itself when it is back.
-
-Some more words about what is recorded. Every event of a session is written to disk before it is shown, except for text that is growing, which may be shown up to twenty-five milliseconds before. So when the power fails, nothing that you approved is forgotten, and nothing is approved that you did not approve. When the agent dies in the middle of a turn, the turn ends with it, and the page says what is known and what is not. Nothing runs for ever because nobody noticed that it was dead.
-
-And about what is asked. A request is shown outside of the agent's text, so that no agent can draw a button into its answer. Each card is bound to the exact bytes that the agent sent; if they change, your answer does not fit any more and is not sent. Characters that cannot be seen are shown in red. What has been answered elsewhere, or can no longer be answered, says so.
-
-That is all. Write another message, or start a session with a real agent.
-`

@@ -4,123 +4,142 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"nod/state"
 )
 
-// The tempo of the play.
+// The tempo: slow enough to read along, fast enough for a first minute.
 const (
-	wordPause   = 25 * time.Millisecond  // between two words
-	linePause   = 120 * time.Millisecond // between two lines of output
-	beforeScene = 400 * time.Millisecond
+	wordPause = 25 * time.Millisecond  // a model writes about forty words a second
+	linePause = 120 * time.Millisecond // between two lines of output
+	stepPause = 400 * time.Millisecond // before each step, and while “sent” is shown
 )
 
-// errStopped ends a performance from within: a script is straight-line code, and
-// perform catches it at the end.
-var errStopped = errors.New("demo: stopped")
+// model is the name under which the demo appears where others name their model.
+const model = "scripted"
 
-// stage is one turn being played.
+// stage is one turn. What it can do are its methods, for a script that reads from
+// top to bottom: once the turn has been stopped or the link has ended, each of
+// them does nothing and returns at once, so no script looks for that.
 type stage struct {
-	conn   *conn
-	ctx    context.Context // ends when the turn is stopped or the link ends
-	uri    string          // of the session
-	turn   string
-	folder string
-	meta   map[string]json.RawMessage
-	parts  int
-	spoken int64 // words, for the usage
-	open   *tool // the call that is running, if any
+	conn      *conn
+	ctx       context.Context // ends early when the turn is stopped or the link ends
+	stop      context.CancelCauseFunc
+	uri       string // of the session
+	turn      string
+	folderURI string
+	folder    string
+	meta      map[string]json.RawMessage // of the session; the plan is put beside it
+	began     time.Time
+
+	parts   int              // so far, for their ids
+	words   int64            // so far, for the usage
+	running *call            // that has been allowed and has not ended; nil if none
+	failure *state.ErrorInfo // ends the turn; nil if it goes well
 }
 
-// tool is a tool call on the stage.
-type tool struct {
+// call is one tool call.
+type call struct {
 	id       string
-	terminal string
+	label    string                    // what it does, in a line
+	content  []state.ToolResultContent // what it has returned so far
+	terminal string                    // URI; "" if there is none or nothing runs in it yet
 	started  time.Time
 }
 
-// perform plays a script to its end, or to where it is stopped.
+// perform plays a script and tells the hub how it ended.
 func (s *stage) perform(script func()) {
-	defer func() {
-		if p := recover(); p != nil && p != any(errStopped) {
-			panic(p)
-		}
-		if s.conn.ended() {
-			return // the hub closes what was open
-		}
-		if s.ctx.Err() != nil {
-			if s.open != nil {
-				s.end(s.open, -1, "Stopped")
-			}
-			s.apply(&state.SessionTurnCancelled{TurnID: s.turn})
-		}
-	}()
 	script()
-	in := s.spoken * 6
-	s.apply(&state.SessionUsage{TurnID: s.turn, Usage: state.UsageInfo{InputTokens: &in, OutputTokens: &s.spoken, Model: "scripted"}},
-		&state.SessionTurnComplete{TurnID: s.turn})
+	cause := s.conn.leave(s)
+	if cause != nil && cause != errStopped {
+		return // the link has ended: the hub closes what is open
+	}
+	var last []state.Envelope
+	if s.running != nil { // a call keeps its output only if it completes
+		last = s.finished(-1, state.ToolCallResult{PastTenseMessage: state.Plain("Stopped: " + s.running.label), Content: s.running.content})
+	}
+	last = append(last, s.envelope(s.used()))
+	switch {
+	case cause != nil:
+		last = append(last, s.envelope(&state.SessionTurnCancelled{TurnID: s.turn}))
+	case s.failure != nil:
+		last = append(last, s.envelope(&state.SessionError{TurnID: s.turn, Error: *s.failure}))
+	default:
+		last = append(last, s.envelope(&state.SessionTurnComplete{TurnID: s.turn}))
+	}
+	s.emit(last...)
 }
 
-func (c *conn) ended() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.running == nil || c.running.Err() != nil
-}
-
-func (s *stage) pause(d time.Duration) {
+// pause reports whether the turn goes on afterwards.
+func (s *stage) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
 	select {
-	case <-time.After(d):
+	case <-t.C:
 	case <-s.ctx.Done():
-		panic(errStopped)
 	}
+	return s.ctx.Err() == nil
 }
 
-// apply sends session actions. What the play has shown is shown, even if it is
-// being stopped.
-func (s *stage) apply(actions ...state.Action) {
-	s.conn.sink.Apply(context.WithoutCancel(s.ctx), s.uri, s.envelopes(actions...)...)
+// emit tells the hub what has happened, even while the turn is being stopped: it
+// has happened.
+func (s *stage) emit(es ...state.Envelope) {
+	s.conn.sink.Apply(context.WithoutCancel(s.ctx), s.uri, es...)
 }
 
-func (s *stage) envelopes(actions ...state.Action) []state.Envelope {
-	out := make([]state.Envelope, len(actions))
-	for i, a := range actions {
-		out[i] = state.Envelope{Channel: s.uri, Action: a}
-	}
-	return out
+func (s *stage) envelope(a state.Action) state.Envelope {
+	return state.Envelope{Channel: s.uri, Action: a}
 }
+
+func (s *stage) apply(a state.Action) { s.emit(s.envelope(a)) }
 
 func (s *stage) partID() string {
 	s.parts++
-	return fmt.Sprintf("%s-part-%d", s.turn, s.parts)
+	return fmt.Sprintf("%s/%d", s.turn, s.parts)
 }
 
-// think streams a reasoning part.
-func (s *stage) think(text string) {
-	id := s.partID()
-	s.apply(&state.SessionResponsePart{TurnID: s.turn, Part: &state.ReasoningPart{ID: id}})
-	for w := range strings.SplitAfterSeq(text, " ") {
-		s.pause(wordPause)
-		s.apply(&state.SessionReasoning{TurnID: s.turn, PartID: id, Content: w})
-	}
-}
+// ---- words ----
 
 // say streams markdown.
 func (s *stage) say(text string) {
 	id := s.partID()
-	s.apply(&state.SessionResponsePart{TurnID: s.turn, Part: &state.MarkdownPart{ID: id}})
-	for w := range strings.SplitAfterSeq(text, " ") {
-		s.pause(wordPause)
-		s.spoken++
-		s.apply(&state.SessionDelta{TurnID: s.turn, PartID: id, Content: w})
+	s.stream(text, &state.MarkdownPart{ID: id}, func(word string) state.Action {
+		return &state.SessionDelta{TurnID: s.turn, PartID: id, Content: word}
+	})
+}
+
+// think streams reasoning.
+func (s *stage) think(text string) {
+	id := s.partID()
+	s.stream(text, &state.ReasoningPart{ID: id}, func(word string) state.Action {
+		return &state.SessionReasoning{TurnID: s.turn, PartID: id, Content: word}
+	})
+}
+
+func (s *stage) stream(text string, part state.ResponsePart, delta func(word string) state.Action) {
+	if !s.pause(stepPause) {
+		return
+	}
+	s.apply(&state.SessionResponsePart{TurnID: s.turn, Part: part})
+	for word := range strings.SplitAfterSeq(text, " ") {
+		if !s.pause(wordPause) {
+			return
+		}
+		s.words++
+		s.apply(delta(word))
 	}
 }
 
-// plan shows steps, of which the first done are done and the next is being done.
-func (s *stage) plan(done int, steps ...string) {
+// plan shows steps, of which the first done are done and the next one is being
+// worked on.
+func (s *stage) plan(done int, steps []string) {
+	if s.ctx.Err() != nil {
+		return
+	}
 	type step struct {
 		Step   string `json:"step"`
 		Status string `json:"status"`
@@ -134,159 +153,289 @@ func (s *stage) plan(done int, steps ...string) {
 			list[i].Status = "inProgress"
 		}
 	}
-	raw, _ := json.Marshal(list) // strings always encode
-	meta := map[string]json.RawMessage{}
-	for k, v := range s.meta {
-		meta[k] = v
+	meta := maps.Clone(s.meta) // the action replaces all of it
+	if meta == nil {
+		meta = map[string]json.RawMessage{}
 	}
-	meta["nod.plan"] = raw
+	meta["nod.plan"] = encode(list)
 	s.apply(&state.SessionMetaChanged{Meta: meta})
 }
 
-// start begins a tool call of a kind of input: command or diff.
-func (s *stage) start(name, display, kind string) *tool {
-	s.pause(beforeScene)
-	t := &tool{id: "call-" + rand.Text()[:8]}
-	t.terminal = "ahp-terminal:/demo-" + t.id
-	s.apply(&state.SessionToolCallStart{TurnID: s.turn, ToolCallID: t.id, ToolName: name, DisplayName: display,
-		Meta: map[string]json.RawMessage{"nod.input": fmt.Appendf(nil, "%q", kind)}})
+// usage shows what the turn has cost so far, were it a model's.
+func (s *stage) usage() {
+	if s.ctx.Err() == nil {
+		s.apply(s.used())
+	}
+}
+
+func (s *stage) used() *state.SessionUsage {
+	// Four tokens to three words is the usual rule; the input is made up.
+	in, out := int64(1200)+4*s.words, s.words*4/3
+	return &state.SessionUsage{TurnID: s.turn, Usage: state.UsageInfo{
+		InputTokens: &in, OutputTokens: &out, Model: model,
+		Meta: map[string]json.RawMessage{"nod.durationMs": encode(time.Since(s.began).Milliseconds())},
+	}}
+}
+
+// fail ends the turn with an error, after what the script still does.
+func (s *stage) fail(errorType, sentence string) {
+	s.failure = &state.ErrorInfo{ErrorType: errorType, Message: sentence}
+}
+
+// ---- tools ----
+
+// command is one that the script pretends to run.
+type command struct {
+	line     string
+	why      string // the reason it is asked for
+	output   string
+	exit     int
+	editable bool // a person may change line before approving it
+}
+
+// run runs a command that needs nobody's word.
+func (s *stage) run(c command) {
+	t := s.start("shell", "Run a command", "command", c.line)
+	if t == nil {
+		return
+	}
+	s.apply(&state.SessionToolCallReady{
+		TurnID: s.turn, ToolCallID: t.id, InvocationMessage: state.Plain(c.line), ToolInput: c.line, Confirmed: state.ConfirmedNotNeeded,
+	})
+	s.running = t
+	s.execute(c)
+}
+
+// verdict is what a person made of a request.
+type verdict struct {
+	approved bool
+	granted  bool   // for the rest of the session
+	edited   bool   // before it was approved
+	line     string // of the command as it was approved
+}
+
+// askToRun asks for a command and runs it if it is approved, as it was edited.
+func (s *stage) askToRun(c command) verdict {
+	if s.conn.isGranted(s.uri, c.line) {
+		s.run(c)
+		return verdict{approved: true, granted: true, line: c.line}
+	}
+	t := s.start("shell", "Run a command", "command", c.line)
+	if t == nil {
+		return verdict{line: c.line}
+	}
+	d := s.askFor(t, c.line, state.Request{
+		Kind: state.RequestCommand, Title: "Run a command?", Reason: c.why, Input: c.line,
+		Editable: c.editable, Options: approvalOptions("the same command"),
+	})
+	v := verdict{approved: approves(d), granted: d.OptionID == acceptForSession, line: c.line}
+	if !v.approved {
+		return v
+	}
+	if d.EditedInput != "" && d.EditedInput != c.line {
+		v.edited, v.line = true, d.EditedInput
+		c.line, c.output = v.line, editedOutput(v.line)
+		t.label = v.line
+	}
+	if v.granted {
+		s.conn.grant(s.uri, v.line)
+	}
+	s.execute(c)
+	return v
+}
+
+// askToEdit asks for a change of files and, if it is approved, says that it was
+// made.
+func (s *stage) askToEdit(label, why, diff string) verdict {
+	t := s.start("apply_patch", "Edit files", "diff", label)
+	if t == nil {
+		return verdict{}
+	}
+	d := s.askFor(t, diff, state.Request{
+		Kind: state.RequestFileChange, Title: "Change files?", Reason: why, Diff: diff, Options: approvalOptions("these files"),
+	})
+	v := verdict{approved: approves(d), granted: d.OptionID == acceptForSession}
+	if v.approved && s.pause(stepPause) {
+		s.emit(s.finished(0, state.ToolCallResult{
+			Success: true, PastTenseMessage: state.Plain(strings.Replace(label, "Edit", "Edited", 1)), Content: fileEdits(s.folderURI, diff),
+		})...)
+	}
+	return v
+}
+
+// askQuestions returns the answers, or nil if the questions were skipped.
+func (s *stage) askQuestions(q state.InputRequest) map[string]state.Answer {
+	if !s.pause(stepPause) {
+		return nil
+	}
+	q.ID = s.partID()
+	d, ok := s.ask(state.Request{
+		Kind: state.RequestQuestion, Title: "The demo agent has questions", Questions: &q,
+		Options: []state.ConfirmationOption{
+			{ID: "answer", Label: "Answer", Kind: state.OptionApprove},
+			{ID: "skip", Label: "Skip", Kind: state.OptionDeny},
+		},
+	}, &state.SessionInputRequested{Request: q})
+	if !ok || d.OptionID != "answer" {
+		return nil
+	}
+	if d.Answers == nil { // answered, with nothing
+		return map[string]state.Answer{}
+	}
+	return d.Answers
+}
+
+// start begins a tool call whose input is read as kind says, command or diff. It
+// returns nil if the turn does not go on.
+func (s *stage) start(tool, display, kind, label string) *call {
+	if !s.pause(stepPause) {
+		return nil
+	}
+	t := &call{id: "call-" + rand.Text(), label: label}
+	s.apply(&state.SessionToolCallStart{
+		TurnID: s.turn, ToolCallID: t.id, ToolName: tool, DisplayName: display,
+		Meta: map[string]json.RawMessage{"nod.input": encode(kind)},
+	})
 	return t
 }
 
-// ready says what the call will do, and whether it may.
-func (s *stage) ready(t *tool, does, input, confirmed string) *state.SessionToolCallReady {
-	return &state.SessionToolCallReady{TurnID: s.turn, ToolCallID: t.id, InvocationMessage: state.Plain(does), ToolInput: input, Confirmed: confirmed}
-}
-
-// run plays a command that needs no permission.
-func (s *stage) run(command string, exit int, output string) {
-	t := s.start("shell", "Run a command", "command")
-	s.apply(s.ready(t, command, command, state.ConfirmedNotNeeded))
-	s.output(t, command, exit, output)
-}
-
-// output plays what a command prints, and its end.
-func (s *stage) output(t *tool, command string, exit int, output string) {
-	s.open, t.started = t, time.Now()
-	ctx := context.WithoutCancel(s.ctx)
-	s.conn.sink.Apply(ctx, s.uri,
-		state.Envelope{Channel: s.uri, Action: &state.SessionToolCallContentChanged{TurnID: s.turn, ToolCallID: t.id, Content: t.content()}},
-		state.Envelope{Channel: t.terminal, Action: &state.TerminalCommandExecuted{CommandID: t.id, CommandLine: command, Timestamp: t.started.UnixMilli()}})
-	for line := range strings.SplitAfterSeq(output, "\n") {
-		s.pause(linePause)
-		s.conn.sink.Apply(ctx, s.uri, state.Envelope{Channel: t.terminal, Action: &state.TerminalData{Data: line}})
+// execute pretends that the call that was allowed runs a command.
+func (s *stage) execute(c command) {
+	if s.ctx.Err() != nil {
+		return
 	}
-	s.end(t, exit, "Ran "+command)
-}
-
-func (t *tool) content() []state.ToolResultContent {
-	return []state.ToolResultContent{state.TerminalContent(t.terminal, "Output")}
-}
-
-// end completes a command; a negative exit code is none.
-func (s *stage) end(t *tool, exit int, past string) {
-	s.open = nil
-	finished := &state.TerminalCommandFinished{CommandID: t.id}
-	ms := time.Since(t.started).Milliseconds()
-	finished.DurationMs = &ms
-	if exit >= 0 {
-		finished.ExitCode = &exit
+	t := s.running
+	t.terminal, t.started = "ahp-terminal:/demo-"+rand.Text(), time.Now()
+	t.content = []state.ToolResultContent{state.TerminalContent(t.terminal, "Output")}
+	s.emit(
+		s.envelope(&state.SessionToolCallContentChanged{TurnID: s.turn, ToolCallID: t.id, Content: t.content}),
+		state.Envelope{Channel: t.terminal, Action: &state.TerminalCommandExecuted{CommandID: t.id, CommandLine: c.line, Timestamp: t.started.UnixMilli()}},
+	)
+	for line := range strings.Lines(c.output) {
+		if !s.pause(linePause) {
+			return
+		}
+		s.emit(state.Envelope{Channel: t.terminal, Action: &state.TerminalData{Data: line}})
 	}
-	s.conn.sink.Apply(context.WithoutCancel(s.ctx), s.uri,
-		state.Envelope{Channel: t.terminal, Action: finished},
-		state.Envelope{Channel: s.uri, Action: &state.SessionToolCallComplete{TurnID: s.turn, ToolCallID: t.id, Result: state.ToolCallResult{
-			Success: exit == 0, PastTenseMessage: state.Plain(past), Content: t.content(),
-		}}})
+	if s.pause(linePause) {
+		s.emit(s.finished(c.exit, state.ToolCallResult{
+			Success: c.exit == 0, PastTenseMessage: state.Plain("Ran " + c.line), Content: t.content,
+		})...)
+	}
 }
 
-// approvalOptions are what the demo offers for a command or an edit.
-func approvalOptions(scope string) []state.ConfirmationOption {
+// finished returns what ends the running call. A negative exit code is none: the
+// command was stopped.
+func (s *stage) finished(exit int, result state.ToolCallResult) []state.Envelope {
+	t := s.running
+	s.running = nil
+	var es []state.Envelope
+	if t.terminal != "" {
+		ms := time.Since(t.started).Milliseconds()
+		f := &state.TerminalCommandFinished{CommandID: t.id, DurationMs: &ms}
+		if exit >= 0 {
+			f.ExitCode = &exit
+		}
+		es = append(es, state.Envelope{Channel: t.terminal, Action: f})
+	}
+	return append(es, s.envelope(&state.SessionToolCallComplete{TurnID: s.turn, ToolCallID: t.id, Result: result}))
+}
+
+// fileEdits lists the files of a unified diff as changed in a folder.
+func fileEdits(folderURI, diff string) []state.ToolResultContent {
+	var out []state.ToolResultContent
+	for line := range strings.Lines(diff) {
+		if name, ok := strings.CutPrefix(line, "+++ b/"); ok {
+			uri := strings.TrimSuffix(folderURI, "/") + "/" + strings.TrimSuffix(name, "\n")
+			side := &state.FileSide{URI: uri, Content: encode(map[string]string{"uri": uri})}
+			out = append(out, state.ToolResultContent{Type: "fileEdit", Before: side, After: side, Diff: &state.DiffSize{}})
+		} else if n := len(out) - 1; strings.HasPrefix(line, "+") {
+			out[n].Diff.Added++
+		} else if strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "--- a/") {
+			out[n].Diff.Removed++
+		}
+	}
+	return out
+}
+
+// ---- a person's word ----
+
+// Options that mean more than approve or deny.
+const (
+	acceptForSession = "acceptForSession"
+	cancelTurn       = "cancel"
+)
+
+// approvalOptions are those of an approval, as Codex has them. Group sets apart
+// what reaches further than this one request; what says how far approving does.
+func approvalOptions(what string) []state.ConfirmationOption {
 	return []state.ConfirmationOption{
 		{ID: "accept", Label: "Approve once", Kind: state.OptionApprove},
-		{ID: "acceptForSession", Label: "Approve for this session: " + scope, Kind: state.OptionApprove, Group: 1},
+		{ID: acceptForSession, Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: 1},
 		{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
-		{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: 1},
+		{ID: cancelTurn, Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: 1},
 	}
 }
 
-// ask waits for a person's decision and takes it: "cancel" stops the play.
-func (s *stage) ask(r state.Request, shown ...state.Action) state.Decision {
-	id, answer := s.conn.expect()
-	r.Session, r.TurnID, r.Provider, r.Epoch, r.UpstreamID = s.uri, s.turn, Provider, s.conn.epoch, id
-	r.Cwd = s.folder
-	r.Method = "demo/" + string(r.Kind)
-	r.Params, _ = json.Marshal(map[string]any{"input": r.Input, "diff": r.Diff, "questions": r.Questions}) // plain data
-	s.conn.sink.Ask(context.WithoutCancel(s.ctx), r, s.envelopes(shown...)...)
-	var d state.Decision
-	select {
-	case d = <-answer:
-	case <-s.ctx.Done():
-		s.conn.forget(id)
-		panic(errStopped)
-	}
-	s.pause(beforeScene) // so that a person sees "sent"
-	s.conn.sink.Resolved(context.WithoutCancel(s.ctx), s.uri, s.conn.epoch, id)
-	if d.OptionID == "cancel" {
-		s.conn.mu.Lock()
-		stop := s.conn.stops[s.turn]
-		s.conn.mu.Unlock()
-		stop()
-		panic(errStopped)
+func approves(d state.Decision) bool { return d.OptionID == "accept" || d.OptionID == acceptForSession }
+
+// askFor asks whether a tool call may do what its input says. If it may, the call
+// runs from then on.
+func (s *stage) askFor(t *call, input string, r state.Request) state.Decision {
+	title := state.Plain(r.Title)
+	r.ToolCallID = t.id
+	d, _ := s.ask(r, &state.SessionToolCallReady{
+		TurnID: s.turn, ToolCallID: t.id, InvocationMessage: state.Plain(t.label), ToolInput: input,
+		ConfirmationTitle: &title, Editable: r.Editable, Options: r.Options,
+	})
+	if approves(d) {
+		s.running = t
 	}
 	return d
 }
 
-// allowed reports whether a decision lets the play go on with what was asked.
-func allowed(d state.Decision) bool {
-	return d.OptionID == "accept" || d.OptionID == "acceptForSession"
+// ask shows a request and waits for the decision. It reports false if the turn
+// ended before there was one.
+func (s *stage) ask(r state.Request, shown state.Action) (state.Decision, bool) {
+	id, answer := s.conn.expect()
+	r.Session, r.TurnID, r.Provider, r.Epoch, r.UpstreamID = s.uri, s.turn, Provider, s.conn.epoch, id
+	r.Cwd = s.folder
+	r.Method, r.Params = "demo/"+string(r.Kind), params(r)
+	ctx := context.WithoutCancel(s.ctx)
+	s.conn.sink.Ask(ctx, r, s.envelope(shown))
+	var d state.Decision
+	select {
+	case d = <-answer:
+	case <-s.ctx.Done():
+		if s.conn.forget(id) {
+			return d, false
+		}
+		d = <-answer // it came first, and whoever gave it is owed a word
+	}
+	s.pause(stepPause) // so that a person sees that the answer was sent before it is taken
+	s.conn.sink.Resolved(ctx, s.uri, s.conn.epoch, id)
+	if d.OptionID == cancelTurn {
+		s.stop(errStopped)
+	}
+	return d, true
 }
 
-// askToRun asks for a command and plays it if it is approved, as it was edited.
-func (s *stage) askToRun(command, why string, editable bool, exit int, output func(command string) string) (ran string, ok bool) {
-	t := s.start("shell", "Run a command", "command")
-	options := approvalOptions("the same command only")
-	ready := s.ready(t, command, command, "")
-	ready.Options, ready.Editable = options, editable
-	d := s.ask(state.Request{
-		ToolCallID: t.id, Kind: state.RequestCommand, Title: "Run a command?", Reason: why, Input: command, Editable: editable, Options: options,
-	}, ready)
-	if !allowed(d) {
-		return "", false
-	}
-	if d.EditedInput != "" {
-		command = d.EditedInput
-	}
-	s.output(t, command, exit, output(command))
-	return command, true
+// params is what a real agent would have sent for a request.
+func params(r state.Request) json.RawMessage {
+	return encode(struct {
+		Command   string              `json:"command,omitempty"`
+		Diff      string              `json:"diff,omitempty"`
+		Questions *state.InputRequest `json:"questions,omitempty"`
+		Reason    string              `json:"reason,omitempty"`
+		Cwd       string              `json:"cwd"`
+	}{r.Input, r.Diff, r.Questions, r.Reason, r.Cwd})
 }
 
-// askToEdit asks for a change of files and reports it as done if it is approved.
-func (s *stage) askToEdit(does, why, diff string, edits []state.ToolResultContent) bool {
-	t := s.start("apply_patch", "Edit files", "diff")
-	options := approvalOptions("these files only")
-	ready := s.ready(t, does, diff, "")
-	ready.Options = options
-	d := s.ask(state.Request{
-		ToolCallID: t.id, Kind: state.RequestFileChange, Title: "Change files?", Reason: why, Diff: diff, Options: options,
-	}, ready)
-	if allowed(d) {
-		s.apply(&state.SessionToolCallComplete{TurnID: s.turn, ToolCallID: t.id, Result: state.ToolCallResult{
-			Success: true, PastTenseMessage: state.Plain(strings.Replace(does, "Edit", "Edited", 1)), Content: edits,
-		}})
+// encode is for plain data, which always encodes.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
 	}
-	return allowed(d)
-}
-
-// question asks and returns the answers, nil if they were refused.
-func (s *stage) question(q state.InputRequest) map[string]state.Answer {
-	s.pause(beforeScene)
-	q.ID = s.partID()
-	d := s.ask(state.Request{
-		Kind: state.RequestQuestion, Title: "The demo has a question", Questions: &q,
-		Options: []state.ConfirmationOption{{ID: "answer", Label: "Answer", Kind: state.OptionApprove}, {ID: "skip", Label: "Skip", Kind: state.OptionDeny}},
-	}, &state.SessionInputRequested{Request: q})
-	if d.OptionID != "answer" {
-		return nil
-	}
-	return d.Answers
+	return b
 }

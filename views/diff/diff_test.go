@@ -131,7 +131,7 @@ func TestLargeDiffIsQuick(t *testing.T) {
 		files := Parse(s, 100_000)
 		d := time.Since(start)
 		t.Logf("%s: %v", name, d)
-		if d > time.Second {
+		if d > 10*time.Second { // some milliseconds, unless it looks at everything again and again
 			t.Errorf("%s: %v", name, d)
 		}
 		if len(files) == 0 {

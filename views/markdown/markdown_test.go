@@ -345,8 +345,8 @@ func TestTableCellsAreBounded(t *testing.T) {
 	}
 }
 
-// Each of these takes goldmark minutes, or all memory, if the parsers are not bounded, or
-// used to in some markdown parser. Most take some milliseconds here.
+// Inputs made to be slow or to grow. Without the bounds some take minutes, with
+// them the worst takes about a third of a second.
 func TestPathological(t *testing.T) {
 	fill := func(s string) string {
 		n := maxSource / len(s)
@@ -399,7 +399,7 @@ func TestPathological(t *testing.T) {
 			out := HTML(src)
 			d := time.Since(start)
 			t.Logf("%d kB to %d kB in %v", len(src)/1000, len(out)/1000, d)
-			if d > 5*time.Second { // a busy machine under the race detector; else it is below half a second
+			if d > 20*time.Second { // leaves room for a busy machine and the race detector
 				t.Errorf("took %v", d)
 			}
 			if len(out) > 2*maxOutput {

@@ -107,7 +107,7 @@ func TestLongTextIsQuick(t *testing.T) {
 		start := time.Now()
 		Reveal(s)
 		Count(s)
-		if d := time.Since(start); d > 2*time.Second {
+		if d := time.Since(start); d > 10*time.Second { // some 0.1 s, unless it looks at everything again and again
 			t.Errorf("%.9q...: %v", s, d)
 		}
 	}

@@ -1,0 +1,33 @@
+# Two commands do it all: make run, make test.
+
+GO ?= go
+# The race detector needs a C compiler; without one the tests run without it.
+RACE := $(if $(shell command -v gcc || command -v clang),-race)
+
+.PHONY: run build generate test tools
+
+run: build
+	@bin/nod
+
+build:
+	$(GO) build -o bin/nod ./cmd/web
+
+generate:
+	$(GO) tool templ generate
+
+test: tools
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not gofmt-ed:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) tool templ generate -check
+	NOD_E2E=required $(GO) test $(RACE) ./...
+
+# What the tests need beyond Go: a browser, and the real agents.
+tools: e2e/node_modules
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq chromium >/dev/null; \
+	  else echo 'The browser tests need Chromium. Install the package chromium, then try again.'; exit 1; fi; }
+
+e2e/node_modules: e2e/package-lock.json
+	npm ci --prefix e2e --no-audit --no-fund --silent
+	@touch $@

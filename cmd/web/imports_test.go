@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// mayImport draws the house: which rooms of this module each room may use,
+// itself left out.
+var mayImport = map[string][]string{
+	"state":           {},
+	"state/approvals": {"state"},
+	"state/journal":   {},
+	"state/snapshot":  {"state", "state/approvals"},
+	"state/hub":       {"state", "state/approvals", "state/journal", "state/snapshot"},
+
+	"agentconn":       {"state"},
+	"agentconn/codex": {"agentconn", "state"},
+	"agentconn/demo":  {"agentconn", "state"},
+
+	"static":         {},
+	"views/ansi":     {},
+	"views/diff":     {},
+	"views/markdown": {},
+	"views/reveal":   {},
+	"views":          {"state", "state/approvals", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
+
+	"handlers/auth": {"state/journal"},
+	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/snapshot", "static", "views"},
+
+	"e2e":           {},
+	"e2e/fakemodel": {},
+	"cmd/web":       nil, // knows every room
+}
+
+// TestImportsPointOneWay fails on an import that is not drawn above, and on a
+// room that nobody has drawn.
+func TestImportsPointOneWay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "nod/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		room := strings.TrimPrefix(f[0], "nod/")
+		allowed, drawn := mayImport[room]
+		if !drawn {
+			t.Errorf("the room %s is not drawn", room)
+		}
+		if room == "cmd/web" {
+			continue
+		}
+		for _, imported := range f[1:] {
+			to, ours := strings.CutPrefix(imported, "nod/")
+			if ours && !contains(allowed, to) {
+				t.Errorf("%s imports %s: that points back", room, to)
+			}
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
