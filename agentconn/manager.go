@@ -29,8 +29,9 @@ type Manager struct {
 
 type link struct {
 	adapter Adapter
-	starts  sync.Mutex // held while starting: one process, however many ask
-	conn    Conn       // nil unless ready; guarded by Manager.mu
+	starts  sync.Mutex    // held while starting: one process, however many ask
+	ended   chan struct{} // of the newest connection, closed when its loss is reported; guarded by starts
+	conn    Conn          // nil unless ready; guarded by Manager.mu
 }
 
 // NewManager returns a manager of links to the runtimes that the adapters reach.
@@ -103,6 +104,9 @@ func (m *Manager) connect(ctx context.Context, provider string) (Conn, error) {
 	if c, err := m.connected(provider); err == nil {
 		return c, nil
 	}
+	if l.ended != nil { // the loss is known everywhere before another link begins
+		<-l.ended
+	}
 	if _, err := l.adapter.Find(); err != nil {
 		return nil, err
 	}
@@ -112,7 +116,8 @@ func (m *Manager) connect(ctx context.Context, provider string) (Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	runCtx, abandon := context.WithCancel(m.ctx)
-	ready, lost := make(chan struct{}), make(chan error, 1)
+	ready, lost, ended := make(chan struct{}), make(chan error, 1), make(chan struct{})
+	l.ended = ended
 	m.ended.Go(func() {
 		err := conn.Run(runCtx, func(detail string) {
 			m.mu.Lock()
@@ -126,12 +131,12 @@ func (m *Manager) connect(ctx context.Context, provider string) (Conn, error) {
 			err = &PublicError{Message: "nod was stopped, and the agent's program with it.", Err: err}
 		}
 		m.log.Warn("link lost", "provider", provider, "epoch", epoch, "err", err)
-		// The loss is known everywhere before another link can begin.
-		m.report(l, state.LinkLost, epoch, Sentence(err))
 		m.mu.Lock()
 		l.conn = nil
 		m.mu.Unlock()
+		m.report(l, state.LinkLost, epoch, Sentence(err))
 		lost <- err
+		close(ended)
 	})
 	select {
 	case <-ready:

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"nod/agentconn"
 	"nod/state"
@@ -22,6 +23,9 @@ const (
 	maxLine = 16 << 20
 	// callTimeout bounds every call: Codex passes over malformed messages in silence.
 	callTimeout = 30 * time.Second
+	// greetTimeout bounds the wait for the answer to initialize: up to 3 s on a
+	// cold disk. It ends before the manager loses patience, and knows more.
+	greetTimeout = 15 * time.Second
 	// bannerLines is how many lines that are no messages a program may print
 	// before its answer to initialize and still be taken for Codex.
 	bannerLines = 5
@@ -119,6 +123,16 @@ func whyLost(greeted, ended error, rubbish, lastWords string) error {
 	return &agentconn.PublicError{Message: "Its program ended." + quote, Err: cause}
 }
 
+// printable puts a mark in place of each character that has no picture.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
 // shorten cuts s to at most n characters and marks the cut.
 func shorten(s string, n int) string {
 	if r := []rune(s); len(r) > n {
@@ -129,6 +143,8 @@ func shorten(s string, n int) string {
 
 // greet introduces nod and learns what it talks to.
 func (c *conn) greet(ctx context.Context, ready func(string)) error {
+	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
+	defer cancel()
 	var who struct {
 		UserAgent string `json:"userAgent"`
 	}
@@ -163,8 +179,8 @@ func (c *conn) read(ctx context.Context, out io.Reader, stop func()) (rubbish st
 			var m message
 			if cut || json.Unmarshal(line, &m) != nil || (m.Method == "" && m.ID == nil) {
 				c.log.Warn("a line that is no message", "bytes", len(line), "cut", cut, "start", shorten(string(line[:min(len(line), 200)]), 200))
-				if odd++; !spoke && odd > bannerLines && rubbish == "" {
-					rubbish = string(line[:min(len(line), 400)])
+				if odd++; !spoke && (cut || odd > bannerLines) && rubbish == "" {
+					rubbish = printable(string(line[:min(len(line), 400)]))
 					stop()
 				}
 			} else {

@@ -1,0 +1,449 @@
+package codex
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"nod/state"
+	"nod/state/approvals"
+	"nod/state/hub"
+	"nod/state/journal"
+	"nod/state/snapshot"
+)
+
+// stage replays one side of a conversation with Codex through the adapter into a
+// real hub: what Codex said is read, and what was said to it is done.
+type stage struct {
+	t      *testing.T
+	conn   *conn
+	hub    *hub.Hub
+	id     string // of the session
+	calls  map[string]message
+	prompt state.Message
+	result json.RawMessage // of thread/start
+	sent   strings.Builder
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	store, err := journal.Open(t.Context(), t.TempDir(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	h, err := hub.New(t.Context(), store, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, hub: h, calls: map[string]message{}}
+	s.conn = Adapter{Command: "codex", Log: log}.NewConn("e", h).(*conn)
+	s.conn.out, s.conn.calls = &s.sent, map[int]*call{}
+	h.SetUpstream(s, []state.Link{{Provider: Provider, DisplayName: "Codex"}})
+	return s
+}
+
+// CreateSession answers as Codex did.
+func (s *stage) CreateSession(_ context.Context, _, uri, _ string) ([]state.Action, error) {
+	th, _, err := s.conn.attach(uri, s.result)
+	if err != nil {
+		return nil, err
+	}
+	return []state.Action{&state.SessionReady{}, &state.SessionMetaChanged{Meta: th.meta()}}, nil
+}
+
+// Dispatch remembers the message: its turn begins when Codex answers.
+func (s *stage) Dispatch(_ context.Context, _ *state.Session, a state.Action) error {
+	s.prompt = a.(*state.SessionTurnStarted).Message
+	return nil
+}
+
+func (s *stage) Answer(ctx context.Context, r state.Request, d state.Decision) error {
+	return s.conn.Answer(ctx, r, d)
+}
+
+// in plays a message of Codex.
+func (s *stage) in(line []byte) {
+	s.t.Helper()
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil {
+		s.t.Fatal(err)
+	}
+	asked := s.calls[string(m.ID)]
+	switch {
+	case m.Method != "" || m.Result == nil:
+		s.conn.receive(s.t.Context(), m, line)
+	case asked.Method == "thread/start":
+		s.result = m.Result
+		var err error
+		if s.id, err = s.hub.Create(s.t.Context(), Provider, "/w", "first"); err != nil {
+			s.t.Fatal(err)
+		}
+	case asked.Method == "turn/start":
+		var r struct {
+			Turn struct{ ID string }
+		}
+		var p struct{ ThreadID string }
+		if errors.Join(json.Unmarshal(m.Result, &r), json.Unmarshal(asked.Params, &p)) != nil {
+			s.t.Fatal("no turn")
+		}
+		if th := s.conn.threads[p.ThreadID]; th != nil && th.turn != r.Turn.ID {
+			th.begin(s.t.Context(), s.conn, r.Turn.ID, s.prompt)
+		}
+	}
+}
+
+// said plays a message to Codex. A decision goes through the door it has to.
+func (s *stage) said(line []byte) {
+	s.t.Helper()
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil {
+		s.t.Fatal(err)
+	}
+	if m.Method != "" {
+		s.calls[string(m.ID)] = m
+		return
+	}
+	var r struct {
+		Decision json.RawMessage
+	}
+	_ = json.Unmarshal(m.Result, &r) // other answers have no decision
+	var word string
+	if json.Unmarshal(r.Decision, &word) != nil {
+		return
+	}
+	for _, a := range s.view().Approvals {
+		_, offered := a.Request.Option(word) // one recording says a word that no Codex knows
+		if offered && a.State == approvals.Pending && string(a.Request.UpstreamID) == string(m.ID) {
+			if _, err := s.hub.Decide(s.t.Context(), "me", a.ID, a.Digest, a.Nonce, state.Decision{OptionID: word}); err != nil {
+				s.t.Errorf("decision %s: %v", word, err)
+			}
+		}
+	}
+}
+
+func (s *stage) view() snapshot.Session {
+	s.t.Helper()
+	v, err := s.hub.Session(s.id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v
+}
+
+func (s *stage) play(file string) {
+	s.t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	r := bufio.NewReader(f)
+	for {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 0 {
+			var rec struct {
+				Dir string
+				Msg json.RawMessage
+			}
+			if err := json.Unmarshal(line, &rec); err != nil {
+				s.t.Fatal(err)
+			}
+			if len(rec.Msg) > 0 && rec.Msg[0] == '{' { // others are notes of the recorder
+				if rec.Dir == "in" {
+					s.in(rec.Msg)
+				} else {
+					s.said(rec.Msg)
+				}
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// TestRecordings replays what the real Codex has said, of both versions, and
+// checks what must hold of any session: what Codex called complete is shown as
+// it was completed, and no turn, call or request is left open that ended.
+func TestRecordings(t *testing.T) {
+	root := os.Getenv("NOD_SHARED")
+	if root == "" {
+		root = filepath.Join("..", "..", "..", "shared")
+	}
+	files, _ := filepath.Glob(filepath.Join(root, "recordings", "codex", "*.jsonl"))
+	if len(files) == 0 {
+		t.Skip("the recordings of Codex are not here; NOD_SHARED may name the folder that holds them")
+	}
+	played := 0
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(b), `"method":"thread/start"`) != 1 || strings.Contains(filepath.Base(file), "malformed") {
+			continue // it attaches to another's thread, or says what no client of ours would
+		}
+		played++
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			s := newStage(t)
+			s.play(file)
+			checkSession(t, s, b)
+		})
+	}
+	if played < 30 {
+		t.Errorf("only %d recordings were played", played)
+	}
+}
+
+func checkSession(t *testing.T, s *stage, recording []byte) {
+	v := s.view()
+	shown := map[string]string{} // text by item id
+	calls := map[string]state.ToolCall{}
+	for n := range snapshot.TurnCount(v.State) {
+		for _, p := range snapshot.TurnParts(v.State, n) {
+			switch p := p.(type) {
+			case *state.MarkdownPart:
+				shown[p.ID] += p.Content.String()
+			case *state.ToolCallPart:
+				calls[p.ToolCall.ToolCallID] = p.ToolCall
+			}
+		}
+	}
+	ended := 0
+	for line := range strings.Lines(string(recording)) {
+		var rec struct {
+			Dir string
+			Msg struct {
+				Method string
+				Params params
+			}
+		}
+		if json.Unmarshal([]byte(line), &rec) != nil || rec.Dir != "in" {
+			continue
+		}
+		switch p := rec.Msg.Params; rec.Msg.Method {
+		case "turn/completed":
+			ended++
+		case "item/completed":
+			switch p.Item.Type {
+			case "agentMessage":
+				if shown[p.Item.ID] != p.Item.Text {
+					t.Errorf("message %s: %q is shown, %q was said", p.Item.ID, shown[p.Item.ID], p.Item.Text)
+				}
+			case "commandExecution":
+				c := calls[p.Item.ID]
+				if c.Open() {
+					t.Errorf("command %s is %s though it ended", p.Item.ID, c.Status)
+				}
+				if p.Item.Status == "declined" && c.Reason != state.CancelledDenied && c.Reason != state.CancelledSkipped {
+					t.Errorf("command %s was declined, but is %s", p.Item.ID, c.Status)
+				}
+				if p.Item.Status == "completed" {
+					checkOutput(t, v, c, p.Item)
+				}
+			}
+		}
+	}
+	if len(v.State.Turns) != ended {
+		t.Errorf("%d turns, %d ended", len(v.State.Turns), ended)
+	}
+	if v.State.ActiveTurn == nil {
+		for _, a := range v.Approvals {
+			if a.Open() {
+				t.Errorf("request %s is %s though nothing runs", a.Request.UpstreamID, a.State)
+			}
+		}
+	}
+}
+
+func checkOutput(t *testing.T, v snapshot.Session, c state.ToolCall, w wireItem) {
+	i := slices.IndexFunc(c.Content, func(x state.ToolResultContent) bool { return x.Type == "terminal" })
+	if i < 0 {
+		t.Errorf("command %s shows no terminal", w.ID)
+		return
+	}
+	cmd := v.Terminals[c.Content[i].Resource].Command()
+	if cmd == nil || !cmd.IsComplete {
+		t.Errorf("command %s is not complete in its terminal", w.ID)
+		return
+	}
+	if len(w.AggregatedOutput) < 1<<20 && !strings.HasSuffix(w.AggregatedOutput, cmd.Output.String()) && !strings.HasSuffix(cmd.Output.String(), w.AggregatedOutput) {
+		t.Errorf("command %s shows %d bytes, %d were written", w.ID, cmd.Output.Len(), len(w.AggregatedOutput))
+	}
+	if (cmd.ExitCode == nil) != (w.ExitCode == nil) || cmd.ExitCode != nil && *cmd.ExitCode != *w.ExitCode {
+		t.Errorf("command %s: another exit code", w.ID)
+	}
+}
+
+// begin has Codex start a thread and a turn.
+func (s *stage) begin() {
+	s.said([]byte(`{"id":2,"method":"thread/start","params":{}}`))
+	s.in([]byte(`{"id":2,"result":{"thread":{"id":"th"},"model":"m"}}`))
+	s.said([]byte(`{"id":3,"method":"turn/start","params":{"threadId":"th"}}`))
+	s.in([]byte(`{"id":3,"result":{"turn":{"id":"tu"}}}`))
+	s.in([]byte(`{"method":"turn/started","params":{"threadId":"th","turn":{"id":"tu"}}}`))
+}
+
+func (s *stage) lines(lines ...string) {
+	for _, l := range lines {
+		s.in([]byte(l))
+	}
+}
+
+const (
+	startCommand = `{"method":"item/started","params":{"threadId":"th","turnId":"tu","item":{"type":"commandExecution","id":"c","command":"/bin/sh -c ls","cwd":"/w","status":"inProgress","commandActions":[{"type":"unknown","command":"ls"}]}}}`
+	askCommand   = `{"method":"item/commandExecution/requestApproval","id":10,"params":{"threadId":"th","turnId":"tu","itemId":"c","command":"/bin/sh -c ls","cwd":"/w"}}`
+)
+
+// TestAnswerKeepsTheID sends the id back as it came, and only the decision.
+func TestAnswerKeepsTheID(t *testing.T) {
+	for id, option := range map[string]string{`10`: "accept", `"10"`: "decline", `0`: "acceptForSession", `"a b"`: "cancel"} {
+		s := newStage(t)
+		s.begin()
+		s.lines(startCommand, strings.Replace(askCommand, `"id":10`, `"id":`+id, 1))
+		a := s.view().Approvals[0]
+		if a.Request.Input != "/bin/sh -c ls" || a.Request.Cwd != "/w" {
+			t.Errorf("asked for %q in %q", a.Request.Input, a.Request.Cwd)
+		}
+		if _, err := s.hub.Decide(t.Context(), "me", a.ID, a.Digest, a.Nonce, state.Decision{OptionID: option}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.sent.String(), `{"id":`+id+`,"result":{"decision":"`+option+`"}}`+"\n"; got != want {
+			t.Errorf("sent %s, want %s", got, want)
+		}
+	}
+}
+
+// TestC07UnknownRequest becomes a card and is never answered.
+func TestC07UnknownRequest(t *testing.T) {
+	for name, line := range map[string]string{
+		"unknown method":     `{"method":"item/new/request","id":4,"params":{"threadId":"th","turnId":"tu"}}`,
+		"odd parameters":     `{"method":"item/commandExecution/requestApproval","id":4,"params":{"threadId":"th","command":7}}`,
+		"no command":         `{"method":"item/commandExecution/requestApproval","id":4,"params":{"threadId":"th","itemId":"c"}}`,
+		"a file never shown": `{"method":"item/fileChange/requestApproval","id":4,"params":{"threadId":"th","itemId":"never"}}`,
+	} {
+		s := newStage(t)
+		s.begin()
+		s.lines(line)
+		as := s.view().Approvals
+		if len(as) != 1 || as[0].Request.Kind != state.RequestUnknown || len(as[0].Request.Options) != 0 {
+			t.Errorf("%s: %+v", name, as)
+		}
+		if s.sent.Len() > 0 {
+			t.Errorf("%s was answered: %s", name, s.sent.String())
+		}
+	}
+}
+
+// TestC09OddNeighbour: a request that cannot be read takes no other with it.
+func TestC09OddNeighbour(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	s.lines(startCommand, askCommand, `{"method":"item/commandExecution/requestApproval","id":11,"params":{"threadId":"th","itemId":null,"command":null}}`)
+	as := s.view().Approvals
+	if len(as) != 2 || as[0].State != approvals.Pending || len(as[0].Request.Options) == 0 || as[1].Request.Kind != state.RequestUnknown {
+		t.Errorf("%+v", as)
+	}
+}
+
+// TestUnknownMessagesAreNotFatal plays what no schema knows, and then a word.
+func TestUnknownMessagesAreNotFatal(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	s.lines(
+		`{"method":"thread/newThing","params":{"threadId":"th"}}`,
+		`{"method":"thread/newThing"}`,
+		`{"method":"item/started","params":{"threadId":"th","turnId":"tu","item":{"type":"hologram","id":"h"}}}`,
+		`{"method":"item/completed","params":{"threadId":"th","turnId":"tu","item":{"type":"hologram","id":"h"}}}`,
+		`{"method":"item/started","params":{"threadId":"th","item":"no object"}}`,
+		`{"method":"turn/completed","params":{"threadId":"other","turn":{"id":"x"}}}`,
+		`{"id":99,"result":{}}`, `{"id":"x","error":{"code":1,"message":"m"}}`, `{"method":"serverRequest/resolved","params":{"threadId":"th","requestId":77}}`,
+		`{"method":"item/agentMessage/delta","params":{"threadId":"th","turnId":"tu","itemId":"m","delta":"still here"}}`,
+	)
+	parts := s.view().State.ActiveTurn.ResponseParts
+	if m, ok := parts[len(parts)-1].(*state.MarkdownPart); !ok || m.Content.String() != "still here" {
+		t.Errorf("%+v", parts)
+	}
+	if c, ok := parts[0].(*state.ToolCallPart); !ok || c.ToolCall.Status != state.ToolCompleted {
+		t.Errorf("an unknown item is shown as %+v", parts[0])
+	}
+}
+
+// TestInterruptClosesWhatIsOpen keeps the output of a command that the end of
+// its turn cut off.
+func TestInterruptClosesWhatIsOpen(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	s.lines(startCommand,
+		`{"method":"item/commandExecution/outputDelta","params":{"threadId":"th","turnId":"tu","itemId":"c","delta":"tick\n"}}`,
+		`{"method":"turn/completed","params":{"threadId":"th","turn":{"id":"tu","status":"interrupted"}}}`)
+	v := s.view()
+	if len(v.State.Turns) != 1 || v.State.Turns[0].State != state.TurnCancelled {
+		t.Fatalf("%+v", v.State)
+	}
+	c := v.State.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
+	if c.Open() || len(c.Content) != 1 || v.Terminals[c.Content[0].Resource].Command().Output.String() != "tick\n" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestBackgroundCommandEndsAfterItsTurn still shows how it ended.
+func TestBackgroundCommandEndsAfterItsTurn(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	s.lines(startCommand,
+		`{"method":"item/commandExecution/outputDelta","params":{"threadId":"th","turnId":"tu","itemId":"c","delta":"one\n"}}`,
+		`{"method":"turn/completed","params":{"threadId":"th","turn":{"id":"tu","status":"completed"}}}`,
+		`{"method":"item/commandExecution/outputDelta","params":{"threadId":"th","turnId":"tu","itemId":"c","delta":"two\n"}}`,
+		`{"method":"item/completed","params":{"threadId":"th","turnId":"tu","item":{"type":"commandExecution","id":"c","status":"completed","exitCode":0,"durationMs":5}}}`)
+	v := s.view()
+	c := v.State.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
+	cmd := v.Terminals[c.Content[0].Resource].Command()
+	if !cmd.IsComplete || *cmd.ExitCode != 0 || cmd.Output.String() != "one\ntwo\n" {
+		t.Errorf("%+v", cmd)
+	}
+}
+
+// TestC42ReusedID does not write into what is complete.
+func TestC42ReusedID(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	completed := `{"method":"item/completed","params":{"threadId":"th","turnId":"tu","item":{"type":"agentMessage","id":"m","text":"first"}}}`
+	s.lines(completed, completed, strings.Replace(completed, "first", "second", 1))
+	parts := s.view().State.ActiveTurn.ResponseParts
+	if len(parts) != 1 || parts[0].(*state.MarkdownPart).Content.String() != "first" {
+		t.Errorf("%+v", parts)
+	}
+}
+
+func TestUnifiedDiff(t *testing.T) {
+	var cs []fileChange
+	if err := json.Unmarshal([]byte(`[
+		{"path":"/w/new","kind":{"type":"add"},"diff":"a\nb\n"},
+		{"path":"/w/old","kind":{"type":"delete"},"diff":"gone"},
+		{"path":"/w/x","kind":{"type":"update","move_path":"/w/y"},"diff":"@@ -1 +1 @@\n-a\n+b"}]`), &cs); err != nil {
+		t.Fatal(err)
+	}
+	const want = "--- /dev/null\n+++ /w/new\n@@ -0,0 +1,2 @@\n+a\n+b\n" +
+		"--- /w/old\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-gone\n" +
+		"--- /w/x\n+++ /w/y\n@@ -1 +1 @@\n-a\n+b\n"
+	if got := unified(cs); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	edits := fileEdits(cs)
+	if *edits[0].Diff != (state.DiffSize{Added: 2}) || *edits[1].Diff != (state.DiffSize{Removed: 1}) || *edits[2].Diff != (state.DiffSize{Added: 1, Removed: 1}) {
+		t.Errorf("%+v %+v %+v", edits[0].Diff, edits[1].Diff, edits[2].Diff)
+	}
+}
