@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"nod/state/journal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestPrecedence: flag before file before default.
+func TestPrecedence(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", "/xdg/data")
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	parseOK := func(args ...string) config {
+		t.Helper()
+		_, cfg, err := parse(args, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	if c := parseOK(); c.Listen != defaultListen || c.Data != "/xdg/data/nod" || c.Codex.Command != "codex" || c.LogLevel != slog.LevelInfo {
+		t.Errorf("defaults %+v", c)
+	}
+	file := write(t, "listen = \"127.0.0.1:9000\"\ndata = \"/file\"\nlog_level = \"warn\"\n[codex]\ncommand = \"/opt/codex\"\nenv = [\"KEY\"]\n")
+	if c := parseOK("--config", file); c.Listen != "127.0.0.1:9000" || c.Data != "/file" || c.Codex.Command != "/opt/codex" || c.LogLevel != slog.LevelWarn || c.Codex.Env[0] != "KEY" {
+		t.Errorf("from the file %+v", c)
+	}
+	if c := parseOK("--config", file, "--listen", "[::1]:9001", "--data", "/flag", "--log-level", "debug"); c.Listen != "[::1]:9001" || c.Data != "/flag" || c.LogLevel != slog.LevelDebug {
+		t.Errorf("from flags %+v", c)
+	}
+}
+
+func TestRefusedSettings(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	for says, args := range map[string][]string{
+		"without TLS anybody":              {"--listen", "0.0.0.0:8787"},
+		"nod will not listen on 192.0.2.1": {"--listen", "192.0.2.1:8787"},
+		"nod will not listen on :8787":     {"--listen", ":8787"},
+		"not of the form host:port":        {"--listen", "8787"},
+		"none of debug, info":              {"--log-level", "loud"},
+		"there is no configuration file":   {"--config", "/there/is/none"},
+		"which nod does not know":          {"--config", write(t, "lissten = \"x\"")},
+		"cannot be read":                   {"--config", write(t, "listen = ")},
+		"must begin with a slash":          {"--config", write(t, "base_path = \"nod/\"")},
+		"has no command “serve”":           {"serve"},
+		"does not know what to do with":    {"--log-level", "info", "extra"},
+	} {
+		if _, _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestHelpHelps(t *testing.T) {
+	var out bytes.Buffer
+	if _, _, err := parse([]string{"--help"}, &out); !errors.Is(err, flag.ErrHelp) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"login-url", "-listen", "-data", "public_hosts", "A flag goes before"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("help does not speak of %s", want)
+		}
+	}
+}
+
+func TestR23DataFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "data")
+	lock, err := openData(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openData(dir); err == nil || !strings.Contains(err.Error(), "another nod is using") {
+		t.Errorf("a second nod: %v", err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err = openData(dir); err != nil {
+		t.Errorf("a folder that others may read: %v", err)
+	}
+	_ = lock.Close()
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("it was not closed: %v %v", info.Mode(), err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openData(dir); err == nil || !strings.Contains(err.Error(), "others may write") {
+		t.Errorf("a folder that others may write to: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openData(file); err == nil {
+		t.Error("a file was taken for a folder")
+	}
+}
+
+// running is a nod in this process.
+type running struct {
+	out   safeBuffer
+	log   safeBuffer
+	end   context.CancelFunc
+	ended chan error
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+var link = regexp.MustCompile(`http://127\.0\.0\.1:(\d+)/login#k=(\S+)`)
+
+func startNod(t *testing.T, args ...string) (r *running, port, token string) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	r = &running{end: end, ended: make(chan error, 1)}
+	go func() { r.ended <- run(ctx, args, &r.out, &r.log) }()
+	for {
+		if m := link.FindStringSubmatch(r.out.String()); m != nil {
+			return r, m[1], m[2]
+		}
+		select {
+		case err := <-r.ended:
+			t.Fatalf("nod ended: %v\n%s", err, r.log.String())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	r.end()
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it does not stop")
+	}
+}
+
+// TestStartAndStop: a stream that is open does not keep nod from ending, and
+// nothing that is secret is in its log or its files.
+func TestStartAndStop(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data := filepath.Join(t.TempDir(), "data")
+	r, port, token := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--log-level", "debug", "--config", write(t, ""))
+	base := "http://127.0.0.1:" + port
+	post, err := http.NewRequest(http.MethodPost, base+"/login", strings.NewReader("token="+token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	client := &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	res, err := client.Do(post)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if len(res.Cookies()) != 1 {
+		t.Fatalf("login: %d", res.StatusCode)
+	}
+	cookie := res.Cookies()[0]
+	get, err := http.NewRequest(http.MethodGet, base+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get.AddCookie(cookie)
+	stream, err := client.Do(get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Body.Close() }()
+
+	if _, err := os.Stat(filepath.Join(data, journal.FileName)); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.Walk(data, func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s can be read by others: %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	start := time.Now()
+	r.stop(t)
+	if took := time.Since(start); took > stopWithin {
+		t.Errorf("it took %v to stop", took)
+	}
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
+		t.Errorf("the stream was torn off: %v", err)
+	}
+	files := []string{r.log.String()}
+	for _, name := range []string{journal.FileName, journal.FileName + "-wal"} {
+		if b, err := os.ReadFile(filepath.Join(data, name)); err == nil {
+			files = append(files, string(b))
+		}
+	}
+	for _, f := range files {
+		if strings.Contains(f, token) || strings.Contains(f, cookie.Value) {
+			t.Error("a secret is in the log or in a file")
+		}
+	}
+}
+
+func TestBusyPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	err = run(t.Context(), []string{"--listen", l.Addr().String(), "--data", filepath.Join(t.TempDir(), "d"), "--config", write(t, "")}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "another program listens on") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLoginURL mints a link for a nod that runs, and says when there is none.
+func TestLoginURL(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	data, none := filepath.Join(t.TempDir(), "data"), write(t, "")
+	args := []string{"login-url", "--listen", "127.0.0.1:8787", "--data", data, "--config", none}
+	if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "start nod first") {
+		t.Errorf("without a nod: %v", err)
+	}
+	r, _, first := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", none)
+	defer r.stop(t)
+	var out bytes.Buffer
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if m := link.FindStringSubmatch(out.String()); m == nil || m[2] == first {
+		t.Errorf("got %q", out.String())
+	}
+}
