@@ -206,6 +206,16 @@ func (w *world) start() {
 	w.login, w.base = m[0], m[1]
 }
 
+// mintLogin gets another login link.
+func (w *world) mintLogin() string {
+	w.t.Helper()
+	out, err := exec.Command(nodBinary, "login-url", "--data", w.data, "--listen", strings.TrimPrefix(w.base, "http://"), "--config", os.DevNull).Output()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // client returns an HTTP client that has logged in.
 func (w *world) client() *http.Client {
 	w.t.Helper()
@@ -300,7 +310,7 @@ func newBrowser(t *testing.T, l look) *browser {
 		chromedp.Flag("no-sandbox", true), chromedp.Flag("headless", true), chromedp.Flag("disable-gpu", true),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("host-resolver-rules", "MAP evil.test 127.0.0.1"),
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)

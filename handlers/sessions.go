@@ -29,7 +29,7 @@ func (s *Server) newForm(c echo.Context) error {
 	if len(in.Sessions) > 0 { // where the last one was
 		last := in.Sessions[0].State.Summary
 		f.Provider = last.Provider
-		f.Folder = strings.TrimPrefix(last.WorkingDirectory, "file://")
+		f.Folder = state.FilePath(last.WorkingDirectory)
 	}
 	return s.render(c, http.StatusOK, views.NewPage(f))
 }

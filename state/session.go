@@ -1,6 +1,9 @@
 package state
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"net/url"
+)
 
 // Status is SessionSummary.status: a bit set whose lower five bits are one
 // exclusive activity and whose upper bits are flags (schema SessionStatus).
@@ -155,4 +158,15 @@ type QuestionOption struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
 	Recommended bool   `json:"recommended,omitempty"`
+}
+
+// FileURI returns the URI of a file or folder on this machine.
+func FileURI(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
+
+// FilePath returns the path that a file URI names, and any other URI as it is.
+func FilePath(uri string) string {
+	if u, err := url.Parse(uri); err == nil && u.Scheme == "file" {
+		return u.Path
+	}
+	return uri
 }

@@ -3,7 +3,6 @@ package views
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -82,13 +81,7 @@ func sessionTitle(s *state.Session) string {
 	return s.Summary.Title
 }
 
-func folder(s *state.Session) string {
-	u, err := url.Parse(s.Summary.WorkingDirectory)
-	if err != nil || u.Scheme != "file" {
-		return s.Summary.WorkingDirectory
-	}
-	return u.Path
-}
+func folder(s *state.Session) string { return state.FilePath(s.Summary.WorkingDirectory) }
 
 // lastPath is the end of a path, for where there is little room.
 func lastPath(p string) string {

@@ -88,7 +88,6 @@ type params struct {
 	TurnID     string          `json:"turnId"`
 	ItemID     string          `json:"itemId"`
 	Delta      string          `json:"delta"`
-	Summary    json.RawMessage `json:"summary"`
 	Index      int             `json:"summaryIndex"`
 	Item       wireItem        `json:"item"`
 	Turn       wireTurn        `json:"turn"`
@@ -543,7 +542,7 @@ func fileEdits(cs []fileChange) []state.ToolResultContent {
 	for _, f := range cs {
 		e := state.ToolResultContent{Type: "fileEdit", Diff: diffSize(f)}
 		side := func(path string) *state.FileSide {
-			uri := "file://" + path
+			uri := state.FileURI(path)
 			ref, _ := json.Marshal(map[string]string{"uri": uri}) // strings always encode
 			return &state.FileSide{URI: uri, Content: ref}
 		}

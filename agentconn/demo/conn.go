@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -97,7 +96,7 @@ func (c *conn) enter(s *state.Session) (*stage, error) {
 	}
 	st := &stage{
 		conn: c, uri: uri, turn: "turn-" + rand.Text(), began: time.Now(),
-		folderURI: s.Summary.WorkingDirectory, folder: strings.TrimPrefix(s.Summary.WorkingDirectory, "file://"), meta: s.Meta,
+		folderURI: s.Summary.WorkingDirectory, folder: state.FilePath(s.Summary.WorkingDirectory), meta: s.Meta,
 	}
 	st.ctx, st.stop = context.WithCancelCause(c.run)
 	c.turns[uri] = st

@@ -1,7 +1,7 @@
 package demo
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -140,7 +140,7 @@ func summary(tests, branch, edit verdict, answers map[string]state.Answer) strin
 		"| It asked for | You said | What followed |\n|---|---|---|\n" +
 		row(cell(quoted(tests.line)), tests, "failed, exit 1") +
 		row(cell(quoted(branch.line)), branch, "exit 0") +
-		row("a change of two files", edit, "13 lines more in one, 9 in the other") +
+		row("a change of two files", edit, "19 lines added, 1 removed") +
 		"\n" + chosen(answers) + "\n" + closing
 }
 
@@ -149,21 +149,64 @@ func chosen(answers map[string]state.Answer) string {
 	if answers == nil {
 		return "You skipped the questions, so a real agent would have to choose for itself.\n"
 	}
-	return fmt.Sprintf("Of the questions you made this:\n\n- Expiry: %s\n- Count hits and misses: %s\n- Your note: %s\n",
-		choice(answers[askExpiry]), yesOrNo(answers[askMetrics]), orNothing(answers[askNote].Text, "none"))
+	expiry, metrics, note := "not answered", "not answered", "none"
+	if a := answers[askExpiry]; strings.TrimSpace(a.Text) != "" {
+		expiry = quoted(a.Text) // own words are more than a choice
+	} else if label := optionLabel(questions.Questions[0], a.Selected); label != "" {
+		expiry = "**" + label + "**"
+	}
+	switch strings.Join(answers[askMetrics].Selected, "") {
+	case "true":
+		metrics = "**yes**"
+	case "false":
+		metrics = "**no**"
+	}
+	if text := answers[askNote].Text; strings.TrimSpace(text) != "" {
+		note = quoted(text)
+	}
+	return "Your answers to the questions:\n\n- Should entries get too old? " + expiry +
+		"\n- Count hits and misses? " + metrics + "\n- Your note: " + note + "\n"
 }
 
-func choice(a state.Answer) string {
-	var words []string
-	for _, o := range questions.Questions[0].Options {
-		for _, id := range a.Selected {
-			if id == o.ID {
-				words = append(words, "**"+o.Label+"**")
-			}
+// optionLabel returns the label of the option that was selected, "" if none was.
+func optionLabel(q state.Question, selected []string) string {
+	for _, o := range q.Options {
+		if slices.Contains(selected, o.ID) {
+			return o.Label
 		}
 	}
-	if strings.TrimSpace(a.Text) != "" {
-		words = append(words, "in your words "+quoted(a.Text))
-	}
-	return orNothing(strings.Join(words, ", "), "")
+	return ""
 }
+
+// promptShown is how many characters of a message the demo repeats.
+const promptShown = 80
+
+// shorten keeps the first n characters of s and marks the cut.
+func shorten(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}
+
+// hasWord reports whether text holds a word, in any case and not within another.
+func hasWord(text, word string) bool {
+	return slices.Contains(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) }), word)
+}
+
+// quoted returns a person's words as inline code: there no character of theirs
+// means anything to markdown.
+func quoted(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	fence := "`"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") {
+		text = " " + text + " "
+	}
+	return fence + text + fence
+}
+
+// cell makes markdown fit into a cell of a table.
+func cell(markdown string) string { return strings.ReplaceAll(markdown, "|", `\|`) }

@@ -197,7 +197,7 @@ func (h *Hub) Create(ctx context.Context, provider, folder, prompt string) (id s
 	s.state = &state.Session{
 		Summary: state.SessionSummary{
 			Resource: uri, Provider: provider, Title: title(prompt), Status: state.StatusIdle,
-			CreatedAt: at, ModifiedAt: at, WorkingDirectory: "file://" + folder,
+			CreatedAt: at, ModifiedAt: at, WorkingDirectory: state.FileURI(folder),
 		},
 		Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{},
 	}
@@ -232,12 +232,15 @@ func title(prompt string) string {
 	return line
 }
 
-// Send starts a turn with a person's message.
+// Send starts a turn with a person's message. Of two that are sent at once, one
+// starts a turn: it has begun when Dispatch returns.
 func (h *Hub) Send(ctx context.Context, id, text string) error {
 	s, err := h.find(id)
 	if err != nil {
 		return err
 	}
+	s.sending.Lock()
+	defer s.sending.Unlock()
 	st := s.current()
 	if st.ActiveTurn != nil {
 		return ErrTurnOpen

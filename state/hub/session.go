@@ -21,6 +21,8 @@ type session struct {
 	id  string
 	uri string
 
+	sending sync.Mutex // held while a turn is being started
+
 	mu        sync.Mutex
 	seq       uint64
 	lastEvent int64 // Unix milliseconds

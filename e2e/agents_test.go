@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// onPath returns a PATH on which the given script is codex, beside the system's
+// programs.
+func onPath(t *testing.T, script string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "codex"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir + string(os.PathListSeparator) + "/usr/bin" + string(os.PathListSeparator) + "/bin"
+}
+
+// TestWrongAgents: what is wrong with an agent stands on the page and in the
+// log, with what to do; what was typed is kept, and no session is left behind.
+func TestWrongAgents(t *testing.T) {
+	for name, c := range map[string]struct{ script, says string }{
+		"dies at once":     {"echo 'licence expired' >&2; exit 3", "licence expired"},
+		"prints rubbish":   {"while echo 'Hello, I am another codex'; do :; done", "printed something that is not Codex"},
+		"another protocol": {`read l; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"unknown method"}}'; cat`, "did not come up as nod expects it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newBareWorld(t, onPath(t, c.script))
+			client := w.client()
+			status, page := w.post(client, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"my long prompt"}})
+			if status != http.StatusBadGateway || !strings.Contains(page, c.says) || !strings.Contains(page, "my long prompt") {
+				t.Errorf("%d, without %q or without the prompt:\n%s", status, c.says, page)
+			}
+			if !strings.Contains(w.nod.said(), c.says) {
+				t.Errorf("the log does not say %q", c.says)
+			}
+			if _, inbox := w.get(client, "/"); !strings.Contains(inbox, "No sessions yet") || !strings.Contains(inbox, "link lost") {
+				t.Error("the inbox does not show a lost link and no session")
+			}
+		})
+	}
+}
+
+// TestNoAgent offers the demo, which plays to its end in the browser: every kind
+// of card there is.
+func TestNoAgent(t *testing.T) {
+	w := newBareWorld(t, "/usr/bin:/bin")
+	b := newBrowser(t, phone)
+	b.loggedIn(w, false)
+	b.untilText(".row .m", "npm install -g @openai/codex")
+	b.untilText(".empty", "demo agent")
+	b.startSession(w, "show me")
+	// Whatever is asked is approved, in the order it comes; a question is answered.
+	for range 20 {
+		b.until("a card or the end", "document.querySelector('.card form') || document.querySelector('.send textarea')")
+		if eval[bool](b, "!document.querySelector('.card form')") {
+			break
+		}
+		id := eval[string](b, "document.querySelector('.card').id")
+		b.click(".card .approve:not(.more-than-once)")
+		b.until("the next thing", "!document.getElementById('"+id+"')?.querySelector('form')")
+		if eval[bool](b, "Boolean(document.querySelector('.send .stop')) && document.querySelectorAll('.prose table').length > 0") {
+			b.click(".send .stop") // the long tail
+		}
+	}
+	b.until("edits as diffs", "document.querySelector('.tool .diff .a')")
+	b.until("a failing command", "document.querySelector('.tool.bad')")
+	b.sameAfterReload()
+	if c := b.complaints(); len(c) > 0 {
+		t.Errorf("the browser complains: %q", c)
+	}
+}
+
+// TestR2RebindingInTheBrowser: a name of somebody else's that points here gets
+// nothing.
+func TestR2RebindingInTheBrowser(t *testing.T) {
+	w := newBareWorld(t, "/usr/bin:/bin")
+	b := newBrowser(t, desk)
+	b.goTo(strings.Replace(w.base, "127.0.0.1", "evil.test", 1) + "/login")
+	b.untilText("body", "nod does not answer to this name")
+}
+
+// TestUnknownSession is a page with a way home.
+func TestUnknownSession(t *testing.T) {
+	w := newBareWorld(t, "/usr/bin:/bin")
+	b := newBrowser(t, phone)
+	b.loggedIn(w, false)
+	b.goTo(w.base + "/s/none")
+	b.untilText("h2", "There is no such session")
+	b.click("main .button")
+	b.until("the inbox", "document.querySelector('.inbox')")
+}

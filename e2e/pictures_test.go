@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestPictures draws the pictures of docs/. It runs when NOD_PICTURES names a
+// folder, since fonts differ between machines.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("NOD_PICTURES")
+	if dir == "" {
+		t.Skip("NOD_PICTURES names no folder")
+	}
+	w := newBareWorld(t, "/usr/bin:/bin")
+	looks := map[string]look{"390x844": phone, "1440x900": desk}
+	looks["390x844-dark"], looks["1440x900-dark"] = look{390, 844, true, false}, look{1440, 900, true, false}
+	tabs := map[string]*browser{}
+	for name, l := range looks {
+		tabs[name] = newBrowser(t, l)
+		tabs[name].loggedIn(w, false)
+		w.login = w.mintLogin()
+	}
+	b := tabs["1440x900"]
+	start := func(prompt string) string {
+		b.startSession(w, prompt)
+		return eval[string](b, "location.href.replace(/#.*/, '')")
+	}
+	all := func(scene string, show func(*browser)) {
+		for name, tab := range tabs {
+			show(tab)
+			time.Sleep(300 * time.Millisecond) // for the last frame to be drawn
+			tab.shot(dir + "/" + scene + "-" + name + ".png")
+		}
+	}
+	answer := func() {
+		id := eval[string](b, "document.querySelector('.card').id")
+		b.click(".card .approve:not(.more-than-once)")
+		b.until("the next thing", "!document.getElementById('"+id+"')?.querySelector('form')")
+	}
+	card := func() { b.until("a card", "document.querySelector('.card form')") }
+
+	start("Rename the package and fix what that breaks.")
+	card()
+	b.click(".send .stop")
+	b.until("the end", "document.querySelector('.send textarea')")
+	finished := start("The LRU in cache.go grows without limit. Bound it to 10,000 entries and add a test.")
+	pending := false
+	for range 12 {
+		b.until("a card or the tail", "document.querySelector('.card form') || document.querySelectorAll('.prose table').length > 0")
+		if !eval[bool](b, "Boolean(document.querySelector('.card form'))") {
+			break
+		}
+		if !pending && eval[bool](b, "Boolean(document.querySelector('.card .diff'))") {
+			pending = true
+			all("diff", func(tab *browser) { tab.goTo(finished); tab.until("the card", "document.querySelector('.card')") })
+			b.goTo(finished)
+			card()
+		}
+		if eval[bool](b, "Boolean(document.querySelector('.card .question'))") {
+			all("question", func(tab *browser) { tab.goTo(finished); tab.until("the card", "document.querySelector('.card')") })
+			b.goTo(finished)
+			card()
+		}
+		answer()
+	}
+	b.until("the end", "document.querySelector('.send textarea')")
+	waiting := start("Upgrade echo to the newest release of version 4 and run all tests.")
+	card()
+	answer()
+	card()
+	answer()
+	card()
+	start("Explain why TestRetry is flaky on slow machines.")
+	all("pending", func(tab *browser) { tab.goTo(waiting); tab.until("the card", "document.querySelector('.card')") })
+	all("finished", func(tab *browser) {
+		tab.goTo(finished)
+		tab.until("the session", "document.querySelector('.prose table')")
+		tab.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.prose table').closest('.part').scrollIntoView()"))
+	})
+	all("top", func(tab *browser) {
+		tab.goTo(finished)
+		tab.until("the session", "document.querySelector('.prose table')")
+	})
+	all("inbox", func(tab *browser) { tab.goTo(w.base + "/") })
+	all("new", func(tab *browser) { tab.goTo(w.base + "/new") })
+}
