@@ -72,8 +72,6 @@ func TestPictures(t *testing.T) {
 	card()
 	answer()
 	card()
-	answer()
-	card()
 	start("Explain why TestRetry is flaky on slow machines.")
 	all("pending", func(tab *browser) { tab.goTo(waiting); tab.until("the card", "document.querySelector('.card')") })
 	all("finished", func(tab *browser) {
