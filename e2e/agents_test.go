@@ -35,9 +35,7 @@ func TestWrongAgents(t *testing.T) {
 			if status != http.StatusBadGateway || !strings.Contains(page, c.says) || !strings.Contains(page, "my long prompt") {
 				t.Errorf("%d, without %q or without the prompt:\n%s", status, c.says, page)
 			}
-			if !strings.Contains(w.nod.said(), c.says) {
-				t.Errorf("the log does not say %q", c.says)
-			}
+			w.nod.untilSaid(t, c.says)
 			if _, inbox := w.get(client, "/"); !strings.Contains(inbox, "No sessions yet") || !strings.Contains(inbox, "link lost") {
 				t.Error("the inbox does not show a lost link and no session")
 			}

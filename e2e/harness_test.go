@@ -151,6 +151,18 @@ func (p *process) said() string {
 	return p.log.String()
 }
 
+// untilSaid waits for text in the log, which reaches us a moment after the page.
+func (p *process) untilSaid(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !strings.Contains(p.said(), text) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log does not say %q", text)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // kill sends a signal and waits for the end.
 func (p *process) kill(s syscall.Signal) {
 	_ = p.cmd.Process.Signal(s)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,6 +17,10 @@ func TestPictures(t *testing.T) {
 		t.Skip("NOD_PICTURES names no folder")
 	}
 	w := newBareWorld(t, "/usr/bin:/bin")
+	w.folder = filepath.Join(os.TempDir(), "shop") // a name that looks well
+	if err := os.MkdirAll(w.folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	looks := map[string]look{"390x844": phone, "1440x900": desk}
 	looks["390x844-dark"], looks["1440x900-dark"] = look{390, 844, true, false}, look{1440, 900, true, false}
 	tabs := map[string]*browser{}

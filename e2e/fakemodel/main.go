@@ -17,6 +17,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -35,41 +37,47 @@ func main() {
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	fl := flag.NewFlagSet("fakemodel", flag.ContinueOnError)
-	fl.SetOutput(errOut)
-	addr := fl.String("addr", "127.0.0.1:18765", "`address` to listen on; loopback only")
+	fl.SetOutput(out)
+	addr := fl.String("addr", "127.0.0.1:18765", "`address` to listen on; loopback only, port 0 takes a free one")
 	home := fl.String("codex-home", "", "write a config.toml that uses this model into this `folder`, for CODEX_HOME")
 	delay := fl.Duration("delay", defaultDelay, "pause between two pieces of text")
 	verbose := fl.Bool("v", false, "log each request")
-	fl.Usage = func() {
-		_, _ = fmt.Fprintf(errOut, "fakemodel: a scripted model for Codex.\n\nFlags:\n")
-		fl.PrintDefaults()
-		_, _ = fmt.Fprintf(errOut, "\n%s", scriptList())
-	}
+	fl.Usage = func() {} // only who asks for it gets it
 	if err := fl.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			_, _ = io.WriteString(out, "fakemodel is a scripted model for the real Codex: no account, no network.\n\nFlags:\n")
+			fl.PrintDefaults()
+			_, _ = fmt.Fprintf(out, "\nScripts, each chosen by its word in a prompt:\n\n%s", scriptList())
+		}
 		return err
+	}
+	if fl.NArg() > 0 {
+		return fmt.Errorf("%q is no flag; --help lists them", fl.Arg(0))
 	}
 	host, _, err := net.SplitHostPort(*addr)
 	if err != nil {
 		return fmt.Errorf("the address %q is not of the form host:port", *addr)
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%s is not loopback: this server answers anybody, so it stays on this machine; use 127.0.0.1", *addr)
+		return fmt.Errorf("%s is not the number of a loopback address: this server answers anybody, so it stays on this machine; use 127.0.0.1", *addr)
 	}
 	listener, err := net.Listen("tcp", *addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; with -addr 127.0.0.1:0 it takes a free port", err)
 	}
 	base := "http://" + listener.Addr().String() + "/v1"
-	_, _ = fmt.Fprintf(out, "fakemodel listening on %s\n\n", base)
-	if *home != "" {
-		if err := writeConfig(*home, codexConfig(base)); err != nil {
+	folder := *home
+	if folder != "" {
+		// Before the first line: who waits for that line may start Codex at once.
+		if folder, err = filepath.Abs(folder); err == nil {
+			err = writeConfig(folder, codexConfig(base))
+		}
+		if err != nil {
+			_ = listener.Close() // nobody has connected yet
 			return err
 		}
-		_, _ = fmt.Fprintf(out, "Start nod with CODEX_HOME=%s and write one of these into a prompt:\n\n", *home)
-	} else {
-		_, _ = fmt.Fprintf(out, "Put this into config.toml of an empty folder, start nod with CODEX_HOME set to\nthat folder, and write one of the scripts below into a prompt:\n\n%s\n", codexConfig(base))
 	}
-	_, _ = io.WriteString(out, scriptList())
+	_, _ = io.WriteString(out, welcome(base, folder))
 
 	level := slog.LevelWarn
 	if *verbose {
@@ -83,12 +91,34 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
+	}
+	// The streams end by themselves, since their contexts are done.
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if srv.Shutdown(ending) != nil {
 		return srv.Close()
 	}
+	return nil
+}
+
+// welcome is for a person who wants to try nod. Its first line is for programs:
+// it names the port.
+func welcome(base, folder string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "fakemodel listening on %s\n\n", base)
+	if folder == "" {
+		folder = "FOLDER"
+		fmt.Fprintf(&b, "Put this into config.toml in an empty folder (-codex-home FOLDER does it for you):\n\n%s\n", codexConfig(base))
+	}
+	fmt.Fprintf(&b, "Leave this running. In another terminal, start nod with that Codex configuration:\n\n"+
+		"  CODEX_HOME=%s make run\n\n"+
+		"Then start a session with Codex and write one of these words into the prompt:\n\n%s", folder, scriptList())
+	return b.String()
 }
 
 // codexConfig is a Codex configuration that needs no account. The model is a
-// name that Codex knows, so that it offers its whole set of tools.
+// name that Codex knows, so that it offers its whole set of tools, and one that
+// takes plain tool calls; the notice keeps the terminal from suggesting another.
 func codexConfig(base string) string {
 	return `model = "gpt-5.5"
 model_provider = "fakemodel"
@@ -108,22 +138,45 @@ enabled = true
 
 [analytics]
 enabled = false
+
+[notice.model_migrations]
+"gpt-5.5" = "gpt-6-sol"
 `
 }
 
-// writeConfig never replaces a configuration that somebody has written.
+// writeConfig never replaces a configuration that somebody has written. One that
+// says all this and more is good as it is: Codex adds lines of its own.
 func writeConfig(folder, config string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	file := filepath.Join(folder, "config.toml")
-	switch old, err := os.ReadFile(file); {
-	case errors.Is(err, fs.ErrNotExist):
-		return os.WriteFile(file, []byte(config), 0o600)
-	case err != nil:
+	name := filepath.Join(folder, "config.toml")
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		old, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if !saysAll(string(old), config) {
+			return fmt.Errorf("%s is there already and says something else; name an empty folder", name)
+		}
+		return nil
+	} else if err != nil {
 		return err
-	case string(old) != config:
-		return fmt.Errorf("%s is there already and says something else; name an empty folder", file)
 	}
-	return nil
+	_, err = file.WriteString(config)
+	return errors.Join(err, file.Close())
+}
+
+// saysAll reports whether the lines of want stand in have, in their order.
+func saysAll(have, want string) bool {
+	lines := strings.Split(have, "\n")
+	for line := range strings.Lines(want) {
+		i := slices.Index(lines, strings.TrimSuffix(line, "\n"))
+		if i < 0 {
+			return false
+		}
+		lines = lines[i+1:]
+	}
+	return true
 }

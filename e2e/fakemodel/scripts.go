@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -31,6 +30,16 @@ func scriptList() string {
 	return b.String()
 }
 
+// titleScript answers the request for a title of a thread.
+func titleScript(name string) script {
+	title := "Try the scripted model"
+	if _, known := find(name); known {
+		title = "Play the script " + name
+	}
+	return script{play: func(t *turn, _ int) { t.say(finalAnswer, encode(object{"title": title})) }}
+}
+
+// scripts is the table. It is a function because one of the scripts lists it.
 func scripts() []script {
 	return []script{
 		{name: "help", about: "says which scripts there are; so does a prompt without a script", play: func(t *turn, _ int) {
@@ -88,12 +97,11 @@ func scripts() []script {
 				}}})
 				return
 			}
-			out, _ := json.Marshal(t.outputs[len(t.outputs)-1].Output) // it was JSON a moment ago
-			t.say(finalAnswer, "You answered: `"+string(out)+"`")
+			t.say(finalAnswer, "You answered:\n\n```json\n"+t.outputs[len(t.outputs)-1].output()+"\n```\n")
 		}},
 		{name: "plan", about: "a plan with three steps", play: func(t *turn, step int) {
 			steps := []string{"Read the code", "Write the fix", "Run the tests"}
-			if step == len(steps) {
+			if step >= len(steps) {
 				t.say(finalAnswer, "The plan is **done**.")
 				return
 			}
@@ -135,7 +143,7 @@ func scripts() []script {
 		}},
 		{name: "big", about: "a command that prints 2 MB", play: func(t *turn, step int) {
 			if step == 0 {
-				t.command("head -c 1500000 /dev/urandom | base64 -w 76 | head -c 2000000; echo; echo END")
+				t.command("seq -f 'line %.0f: nothing to see, but a lot of it' 1 60000 | head -c 2000000; echo; echo END")
 				return
 			}
 			t.say(finalAnswer, "That was 2 MB.")
@@ -143,7 +151,7 @@ func scripts() []script {
 		{name: "hostile", about: "text and a command that try to deceive", play: func(t *turn, step int) {
 			if step == 0 {
 				t.say(commentary, hostileText)
-				t.command("echo 'safe \u202e\u2066txt.exe\u2069 zero\u200bwidth \u00a0nbsp <script>alert(1)</script>'")
+				t.command("echo '" + hostileCommand + "'")
 				return
 			}
 			t.say(finalAnswer, hostileText)
@@ -192,8 +200,12 @@ const updatePatch = `*** Begin Patch
  line two
 *** End Patch`
 
+// hostileCommand must stay harmless between single quotes.
+const hostileCommand = "safe \u202e\u2066txt.exe\u2069\u202c zero\u200bwidth \u00a0nbsp \x1b[31mred\x1b[2K\x1b[0m " +
+	"<script>alert(1)</script> [click](javascript:alert(1)) ![x](http://127.0.0.1:9/leak?q=1)"
+
 const hostileText = "Look: <script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\n\n" +
-	"[click](javascript:document.title='owned') ![pixel](http://127.0.0.1:9/leak?q=secret) [go](/logout)\n\n" +
+	"[click](javascript:document.title='owned') ![x](http://127.0.0.1:9/leak?q=1) [go](/logout)\n\n" +
 	"right\u202eto left\u202c, zero\u200bwidth, \x1b[31mred\x1b[0m, bell\a\n\n" +
 	"<form action=/logout method=post><button>Approve once</button></form>\n\n" +
 	"```\"><script>alert(1)</script>\ncode\n```\n"

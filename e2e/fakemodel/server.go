@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,17 +17,19 @@ import (
 // maxBody bounds a request: Codex sends the whole conversation each time.
 const maxBody = 64 << 20
 
-// scriptWord chooses a script anywhere in a prompt.
-var scriptWord = regexp.MustCompile(`script:(\w+)`)
+// scriptWord chooses a script anywhere in a prompt. The boundary keeps a
+// javascript: link from choosing one.
+var scriptWord = regexp.MustCompile(`\bscript:(\w+)`)
 
 type server struct {
 	delay time.Duration
 	log   *slog.Logger
-	count atomic.Int64 // requests so far, for ids that differ
+	run   string       // makes ids unlike those of an earlier run, which a thread may hold
+	count atomic.Int64 // answers so far
 }
 
 func newServer(delay time.Duration, log *slog.Logger) http.Handler {
-	s := &server{delay: delay, log: log}
+	s := &server{delay: delay, log: log, run: strings.ToLower(rand.Text()[:8])}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", s.models)
 	mux.HandleFunc("POST /v1/responses", s.responses)
@@ -35,6 +39,12 @@ func newServer(delay time.Duration, log *slog.Logger) http.Handler {
 func (s *server) models(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"gpt-5.5","object":"model"}],"models":[]}`)
+}
+
+// request is what matters of a request for an answer.
+type request struct {
+	Input []inputItem     `json:"input"`
+	Text  json.RawMessage `json:"text"` // how the answer should look
 }
 
 // inputItem is one item of the conversation (Responses API, request field input).
@@ -61,19 +71,48 @@ func (i inputItem) text() string {
 	return b.String()
 }
 
-func (s *server) responses(w http.ResponseWriter, r *http.Request) {
-	var req struct {
-		Input []inputItem `json:"input"`
+// output is what a tool returned, as the model reads it.
+func (i inputItem) output() string {
+	var s string
+	if json.Unmarshal(i.Output, &s) == nil {
+		return s
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
+	return string(i.Output)
+}
+
+func (s *server) responses(w http.ResponseWriter, r *http.Request) {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		// Codex compresses nothing for a provider of one's own.
+		httpError(w, http.StatusUnsupportedMediaType, "send the request without the encoding "+e)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		httpError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit))
+		return
+	} else if err != nil {
+		httpError(w, http.StatusBadRequest, "the request did not arrive whole: "+err.Error())
+		return
+	}
+	var req request
+	if err := json.Unmarshal(body, &req); err != nil {
 		httpError(w, http.StatusBadRequest, "the body is not a Responses request: "+err.Error())
 		return
 	}
+	if req.Input == nil {
+		httpError(w, http.StatusBadRequest, "the body is not a Responses request: it has no list named input")
+		return
+	}
+
 	name, outputs := chosen(req.Input)
 	n := s.count.Add(1)
-	s.log.Debug("request", "n", n, "script", name, "step", len(outputs))
-	sc, ok := find(name)
-	if !ok {
+	title := wantsTitle(req.Text)
+	s.log.Debug("request", "n", n, "script", name, "step", len(outputs), "title", title)
+	sc, known := find(name)
+	switch {
+	case title:
+		sc = titleScript(name)
+	case !known:
 		sc, _ = find("help")
 	}
 	if sc.status != 0 {
@@ -82,22 +121,26 @@ func (s *server) responses(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	t := &turn{w: w, ctx: r.Context(), delay: s.delay, n: n, outputs: outputs}
-	t.event("response.created", object{"response": object{"id": t.id("resp"), "object": "response", "status": "in_progress", "output": []any{}}})
+	t := &turn{w: w, ctx: r.Context(), delay: s.delay, tag: fmt.Sprintf("%s_%d", s.run, n), outputs: outputs}
+	t.created()
 	sc.play(t, len(outputs))
 	t.completed()
 }
 
 // chosen finds the newest prompt that names a script, and the outputs of tools
 // since: as many as there are, so many steps have been made. A newer prompt that
-// names none ends a script.
+// names none ends a script; what Codex itself says as the user does not.
 func chosen(items []inputItem) (name string, outputs []inputItem) {
 	for _, it := range items {
 		switch {
 		case it.Role == "user":
-			if m := scriptWord.FindStringSubmatch(it.text()); m != nil {
+			text := strings.TrimSpace(it.text())
+			if strings.HasPrefix(text, "# AGENTS.md instructions") {
+				continue // it may speak of scripts of its own
+			}
+			if m := scriptWord.FindStringSubmatch(text); m != nil {
 				name, outputs = m[1], nil
-			} else if name != "" && !strings.HasPrefix(strings.TrimSpace(it.text()), "<") { // not context that Codex adds
+			} else if !strings.HasPrefix(text, "<") { // <environment_context> and the like
 				name, outputs = "", nil
 			}
 		case strings.HasSuffix(it.Type, "_output"):
@@ -105,6 +148,22 @@ func chosen(items []inputItem) (name string, outputs []inputItem) {
 		}
 	}
 	return name, outputs
+}
+
+// wantsTitle reports whether Codex asks for the title of a thread: its terminal
+// does so in a hidden thread that repeats the prompt, and with it the script. To
+// play it there would run its commands twice.
+func wantsTitle(text json.RawMessage) bool {
+	var t struct {
+		Format struct {
+			Schema struct {
+				Properties struct {
+					Title json.RawMessage `json:"title"`
+				} `json:"properties"`
+			} `json:"schema"`
+		} `json:"format"`
+	}
+	return json.Unmarshal(text, &t) == nil && t.Format.Schema.Properties.Title != nil
 }
 
 func httpError(w http.ResponseWriter, status int, message string) {

@@ -1,0 +1,169 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nod/state/journal"
+)
+
+// memory is a Store without a disk.
+type memory struct {
+	logins  map[string]int64
+	devices map[string]journal.Device // by token hash
+}
+
+func newMemory() *memory {
+	return &memory{logins: map[string]int64{}, devices: map[string]journal.Device{}}
+}
+
+func (m *memory) PutLogin(_ context.Context, hash string, expires int64) error {
+	m.logins[hash] = expires
+	return nil
+}
+
+func (m *memory) TakeLogin(_ context.Context, hash string, now int64) error {
+	if e, ok := m.logins[hash]; !ok || e <= now {
+		return journal.ErrNotFound
+	}
+	delete(m.logins, hash)
+	return nil
+}
+
+func (m *memory) PutDevice(_ context.Context, d journal.Device) error {
+	m.devices[d.TokenHash] = d
+	return nil
+}
+
+func (m *memory) Device(_ context.Context, hash string) (journal.Device, error) {
+	d, ok := m.devices[hash]
+	if !ok {
+		return d, journal.ErrNotFound
+	}
+	return d, nil
+}
+
+func (m *memory) SeeDevice(_ context.Context, id string, at int64) error {
+	for h, d := range m.devices {
+		if d.ID == id {
+			d.SeenAt = at
+			m.devices[h] = d
+		}
+	}
+	return nil
+}
+
+func (m *memory) DeleteDevice(_ context.Context, id string) error {
+	for h, d := range m.devices {
+		if d.ID == id {
+			delete(m.devices, h)
+		}
+	}
+	return nil
+}
+
+func request(t *testing.T, cookies ...*http.Cookie) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	return r
+}
+
+func login(t *testing.T, a *Auth, m *memory) *http.Cookie {
+	t.Helper()
+	token, err := MintLogin(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.Login(t.Context(), request(t), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestLoginLinkExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		a := New(m, 1, "")
+		token, err := MintLogin(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(loginLife)
+		if _, err := a.Login(t.Context(), request(t), token); !errors.Is(err, ErrBadToken) {
+			t.Errorf("after its time: %v", err)
+		}
+	})
+}
+
+// TestSessionsEnd: after two weeks without use, and after ninety days in any case.
+func TestSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		a := New(m, 1, "")
+		c := login(t, a, m)
+		for range 8 { // used every ten days
+			time.Sleep(10 * 24 * time.Hour)
+			if _, err := a.Who(request(t, c)); err != nil {
+				t.Fatalf("in use: %v", err)
+			}
+		}
+		time.Sleep(10*24*time.Hour + time.Second)
+		if _, err := a.Who(request(t, c)); !errors.Is(err, ErrNotLoggedIn) {
+			t.Errorf("after ninety days: %v", err)
+		}
+		c = login(t, a, m)
+		time.Sleep(idleLife + time.Second)
+		if _, err := a.Who(request(t, c)); !errors.Is(err, ErrNotLoggedIn) {
+			t.Errorf("idle: %v", err)
+		}
+		if len(m.devices) != 0 {
+			t.Error("ended sessions are kept")
+		}
+	})
+}
+
+func TestHoldEndsWithTheSession(t *testing.T) {
+	m := newMemory()
+	a := New(m, 1, "")
+	d, err := a.Who(request(t, login(t, a, m)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, releaseOther := a.Hold(t.Context(), "other")
+	defer releaseOther()
+	held, release := a.Hold(t.Context(), d.ID)
+	if err := a.Revoke(t.Context(), d.ID); err != nil {
+		t.Fatal(err)
+	}
+	if held.Err() == nil || other.Err() != nil {
+		t.Errorf("held %v, another's %v", held.Err(), other.Err())
+	}
+	release()
+	if len(a.holds) != 1 {
+		t.Errorf("%d holds are kept", len(a.holds))
+	}
+}
+
+func TestDeviceName(t *testing.T) {
+	for ua, want := range map[string]string{
+		"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0":                                                    "Firefox on Linux",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/604.1": "Safari on iPhone",
+		"Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36":              "Chrome on Android",
+		"curl/8": "A browser on a device",
+	} {
+		if got := deviceName(ua); got != want {
+			t.Errorf("%s: %s", ua, got)
+		}
+	}
+}

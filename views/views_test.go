@@ -1,0 +1,129 @@
+package views
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// TestR17OneDoorForHTML fails on any place but one that writes HTML unescaped.
+func TestR17OneDoorForHTML(t *testing.T) {
+	raw := 0
+	for _, pattern := range []string{"*.templ", "*.go", "*/*.go", "../handlers/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") || strings.HasSuffix(f, "_templ.go") {
+				continue
+			}
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw += strings.Count(string(b), "templ.Raw(")
+			for _, word := range []string{"WithUnsafe", "template.HTML", "style=\"", "onclick", "innerHTML"} {
+				if strings.Contains(string(b), word) {
+					t.Errorf("%s uses %s", f, word)
+				}
+			}
+		}
+	}
+	if raw != 1 {
+		t.Errorf("templ.Raw is used %d times", raw)
+	}
+}
+
+// TestRevealedIsExact: what stands in the box is the text, to the byte, but for
+// what is shown by a mark.
+func TestRevealedIsExact(t *testing.T) {
+	const text = "rm -rf \"$HOME\"/<b> &amp; 'x' | tee a > b; echo done"
+	var b bytes.Buffer
+	if err := revealed("bytes", text).Render(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if got := textOf(t, b.String()); got != text {
+		t.Errorf("got %q, want %q", got, text)
+	}
+	b.Reset()
+	if err := revealed("bytes", "a \u202eb\n\tc").Render(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if got := textOf(t, b.String()); got != "a U+202Eb→c" {
+		t.Errorf("got %q", got)
+	}
+	if n := strings.Count(b.String(), `<bdi class="line"`); n != 2 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+func textOf(t *testing.T, source string) string {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for n := range doc.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return b.String()
+}
+
+func TestCursor(t *testing.T) {
+	c := Cursor{Epoch: "e", Seq: 7, Rev: 9}
+	if ParseCursor(c.String()) != c {
+		t.Errorf("%s", c)
+	}
+	for _, bad := range []string{"", "e", "e.1", "e.1.2.3", "e.x.1", "e.1.-1", "e.99999999999999999999999.1"} {
+		if got := ParseCursor(bad); got != (Cursor{}) {
+			t.Errorf("%q became %v", bad, got)
+		}
+	}
+}
+
+func TestTailKeepsLines(t *testing.T) {
+	long := strings.Repeat("0123456789\n", 10_000)
+	got, cut := tail(long)
+	if !strings.HasPrefix(got, "0123456789\n") || len(got)+cut != len(long) || len(got) > maxOutput {
+		t.Errorf("%d bytes kept, %d cut, begins %.12q", len(got), cut, got)
+	}
+	if got, cut := tail("short"); got != "short" || cut != 0 {
+		t.Errorf("%q, %d", got, cut)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for got, want := range map[string]string{
+		duration(40): "0.0 s", duration(9_940): "9.9 s", duration(59_999): "59 s", duration(92_000): "1 m 32 s", duration(3_700_000): "1 h 1 m",
+		count(999): "999", count(1234): "1.2k", count(182_400): "182k",
+		plural(1, "line", "lines"): "1 line", plural(0, "line", "lines"): "0 lines",
+		lastPath("/a/b/"): "b", lastPath("/"): "", oneLine("a\n\t b"): "a b",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestEveryPartHasAPlace: a part that arrives alone names where it belongs, or
+// is always on the page.
+func TestEveryPartHasAPlace(t *testing.T) {
+	b, err := os.ReadFile("session.templ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"head", "composer", "plan", "list"} {
+		if n := len(regexp.MustCompile(`id="`+id+`"`).FindAllString(string(b), -1)); n != 1 {
+			t.Errorf("id %s is written %d times", id, n)
+		}
+	}
+}
