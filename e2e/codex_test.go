@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // exactCommand is what the script "command" has Codex run, to the byte.
@@ -207,7 +208,9 @@ func TestKill9OfCodex(t *testing.T) {
 	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil { // the whole group: npm's codex is a script around the program
 		t.Fatal(err)
 	}
+	killed := time.Now()
 	b.untilText(".links", "link lost")
+	t.Logf("the page said so %v after the kill", time.Since(killed).Round(time.Millisecond))
 	b.untilText(".failed", "The link to Codex was lost while this turn ran")
 	b.untilText(".st", "failed")
 	b.until("the composer", "document.querySelector('.send textarea')")

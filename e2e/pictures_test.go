@@ -89,5 +89,14 @@ func TestPictures(t *testing.T) {
 		tab.until("the session", "document.querySelector('.prose table')")
 	})
 	all("inbox", func(tab *browser) { tab.goTo(w.base + "/") })
+	all("login", func(tab *browser) { tab.goTo(w.base + "/login") })
+	all("problem", func(tab *browser) { tab.goTo(w.base + "/s/none") })
+	all("confirm", func(tab *browser) {
+		tab.goTo(waiting)
+		tab.until("the card", "document.querySelector('.card')")
+		tab.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.card textarea').value = 'git switch -c a-longer-name\\ngit push \\u202e--force origin a-longer-name-that-does-not-fit-into-one-line-of-a-phone'"))
+		tab.click(".card .approve:not(.more-than-once)")
+		tab.until("the confirm page", "document.querySelector('.edited')")
+	})
 	all("new", func(tab *browser) { tab.goTo(w.base + "/new") })
 }

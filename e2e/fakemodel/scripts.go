@@ -143,7 +143,8 @@ func scripts() []script {
 		}},
 		{name: "big", about: "a command that prints 2 MB", play: func(t *turn, step int) {
 			if step == 0 {
-				t.command("seq -f 'line %.0f: nothing to see, but a lot of it' 1 60000 | head -c 2000000; echo; echo END")
+				// With pauses, since of a command that ends at once Codex streams nothing.
+				t.command("for i in 1 2 3 4; do seq -f \"$i: line %.0f, nothing to see, but a lot of it\" 1 20000 | head -c 500000; sleep 0.3; done; echo; echo END")
 				return
 			}
 			t.say(finalAnswer, "That was 2 MB.")
