@@ -367,18 +367,7 @@ var reload = chromedp.Reload()
 // reloadUntil is until for a page without scripts: a person would press reload.
 func (b *browser) reloadUntil(what, expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
-		if err == nil && ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s did not come (%v). The page says:\n%s", what, err, b.text())
-		}
-		time.Sleep(200 * time.Millisecond)
-		b.do(reload)
-	}
+	b.wait(what, expression, 200*time.Millisecond, func() { b.do(reload) })
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -406,6 +395,11 @@ func eval[T any](b *browser, expression string) T {
 // answers nothing for a moment.
 func (b *browser) until(what, expression string) {
 	b.t.Helper()
+	b.wait(what, expression, 30*time.Millisecond, func() {})
+}
+
+func (b *browser) wait(what, expression string, pause time.Duration, meanwhile func()) {
+	b.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
@@ -415,7 +409,8 @@ func (b *browser) until(what, expression string) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("%s did not come (%v). The page says:\n%s", what, err, b.text())
 		}
-		time.Sleep(30 * time.Millisecond)
+		time.Sleep(pause)
+		meanwhile()
 	}
 }
 

@@ -31,6 +31,23 @@ func revealed(class, text string) templ.Component {
 	})
 }
 
+// told is revealed for text within a sentence.
+func told(text string) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		b.WriteString(`<bdi class="told" dir="auto">`)
+		for i, line := range reveal.Reveal(text) {
+			if i > 0 {
+				b.WriteString("<br>")
+			}
+			writeRuns(&b, line)
+		}
+		b.WriteString("</bdi>")
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}
+
 func writeRuns(b *strings.Builder, line reveal.Line) {
 	for _, r := range line {
 		switch r.Kind {

@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"nod/state"
+	"nod/state/approvals"
+	"nod/state/snapshot"
 )
 
 // TestR17OneDoorForHTML fails on any place but one that writes HTML unescaped.
@@ -124,6 +129,54 @@ func TestEveryPartHasAPlace(t *testing.T) {
 	for _, id := range []string{"head", "composer", "plan", "list"} {
 		if n := len(regexp.MustCompile(`id="`+id+`"`).FindAllString(string(b), -1)); n != 1 {
 			t.Errorf("id %s is written %d times", id, n)
+		}
+	}
+}
+
+// onCard are the fields of a Request that a card shows. The others are of use to
+// the program alone.
+var onCard = map[string]bool{
+	"Reason": true, "Title": true, "Input": true, "Diff": true, "Cwd": true, "Method": true, "Params": true, "Options": true, "Questions": true,
+	"Session": false, "TurnID": false, "ToolCallID": false, "Provider": false, "Epoch": false, "UpstreamID": false, "Kind": false, "Editable": false,
+}
+
+// TestR13EveryFieldOfACard hides a character in each text that an agent can put
+// on a card, and fails on a field of Request that nobody has classified.
+func TestR13EveryFieldOfACard(t *testing.T) {
+	for f := range reflect.TypeFor[state.Request]().Fields() {
+		if _, ok := onCard[f.Name]; !ok {
+			t.Errorf("field %s of Request: does a card show it?", f.Name)
+		}
+	}
+	const trick = "a\u202eb"
+	texts := func(n int) state.Request {
+		r := state.Request{Kind: state.RequestUnknown, Options: []state.ConfirmationOption{{ID: "o", Label: "x", Kind: state.OptionApprove}}}
+		q := &state.InputRequest{Questions: []state.Question{{ID: "q", Kind: "single-select", Options: []state.QuestionOption{{ID: "a"}}}}}
+		fields := []*string{&r.Reason, &r.Title, &r.Input, &r.Cwd, &r.Method, &r.Options[0].Label,
+			&q.Message, &q.Questions[0].Title, &q.Questions[0].Message, &q.Questions[0].Options[0].Label, &q.Questions[0].Options[0].Description}
+		switch {
+		case n < len(fields):
+			*fields[n] = trick
+			r.Questions = q
+		case n == len(fields):
+			r.Diff = "--- " + trick + "\n+++ " + trick + "\n@@ -1 +1 @@\n-x\n+x\n"
+		case n == len(fields)+1:
+			r.Diff = "--- x\n+++ x\n@@ -1 +1 @@\n-x\n+" + trick + "\n"
+		case n == len(fields)+2:
+			r.Params = []byte(trick)
+		}
+		return r
+	}
+	for n := range 14 {
+		a := approvals.New(texts(n), 1)
+		a.Request.Options = texts(n).Options // as if nothing were wrong with the parameters
+		s := snapshot.Session{State: &state.Session{}, Approvals: []*approvals.Approval{a}}
+		var b bytes.Buffer
+		if err := DockPart(s).Render(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), "\u202e") || !strings.Contains(b.String(), `<span class="hid">U+202E</span>`) {
+			t.Errorf("text %d hides a character:\n%s", n, b.String())
 		}
 	}
 }
