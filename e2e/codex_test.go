@@ -60,9 +60,11 @@ func TestApprove(t *testing.T) {
 // transcript is what a person reads, without what ticks.
 const transcript = `[...document.querySelectorAll('#turns, #dock, #plan')].map(e => e.textContent.replace(/\s+/g, ' ')).join('|')`
 
-// sameAfterReload compares the streamed page with one loaded afresh.
+// sameAfterReload compares the streamed page of a session at rest with one
+// loaded afresh.
 func (b *browser) sameAfterReload() {
 	b.t.Helper()
+	b.until("the end of the turn", "document.querySelector('.send textarea')")
 	streamed := eval[string](b, transcript)
 	b.goTo(eval[string](b, "location.href.replace(/#.*/, '')"))
 	b.until("the page", "document.getElementById('turns')")

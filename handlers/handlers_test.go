@@ -407,6 +407,53 @@ func TestR11LogoutEndsEverything(t *testing.T) {
 	}
 }
 
+// TestR11Devices ends one session, and all others, with what they have open.
+func TestR11Devices(t *testing.T) {
+	s := newSite(t)
+	other := func() *http.Client {
+		token, err := auth.MintLogin(t.Context(), s.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.client()
+		s.post(c, "/login", url.Values{"token": {token}}, header("User-Agent", "Mozilla/5.0 (iPhone) Safari/604.1"))
+		return c
+	}
+	phone := other()
+	mine := s.in
+	s.in = phone
+	events := s.stream("/live", "")
+	events.next("hello")
+	s.in = mine
+	page := s.get(s.in, "/devices").body
+	if !strings.Contains(page, "Safari on iPhone") || strings.Count(page, "this one") != 1 {
+		t.Errorf("the list: %s", page)
+	}
+	end := regexp.MustCompile(`/devices/\w+/end"`).FindString(page)
+	if r := s.post(s.in, strings.TrimSuffix(end, `"`), nil); r.status != http.StatusSeeOther {
+		t.Errorf("end: %d", r.status)
+	}
+	events.ends()
+	if r := s.get(phone, "/"); r.status != http.StatusSeeOther {
+		t.Errorf("the phone afterwards: %d", r.status)
+	}
+	a, b := other(), other()
+	if r := s.post(s.in, "/devices/end-others", nil); r.status != http.StatusSeeOther {
+		t.Errorf("end others: %d", r.status)
+	}
+	for _, c := range []*http.Client{a, b} {
+		if r := s.get(c, "/"); r.status != http.StatusSeeOther {
+			t.Errorf("another afterwards: %d", r.status)
+		}
+	}
+	if r := s.get(s.in, "/"); r.status != http.StatusOK {
+		t.Errorf("this one afterwards: %d", r.status)
+	}
+	if r := s.post(s.in, "/devices/none/end", nil); r.status != http.StatusSeeOther {
+		t.Errorf("one that is gone: %d", r.status)
+	}
+}
+
 // TestLoginEndsTheOldSession: a session that somebody planted dies at login.
 func TestLoginEndsTheOldSession(t *testing.T) {
 	s := newSite(t)

@@ -80,6 +80,10 @@ var routes = []route{
 	{"POST", "/login", public, (*Server).login},
 	{"POST", "/logout", operator, (*Server).logout},
 
+	{"GET", "/devices", operator, (*Server).devices},
+	{"POST", "/devices/:id/end", operator, (*Server).endDevice}, // id: of a device
+	{"POST", "/devices/end-others", operator, (*Server).endOthers},
+
 	{"GET", "/", operator, (*Server).inbox},
 	{"GET", "/live", operator, (*Server).inboxLive},
 

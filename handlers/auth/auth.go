@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +48,7 @@ type Store interface {
 	TakeLogin(ctx context.Context, hash string, now int64) error
 	PutDevice(ctx context.Context, d journal.Device) error
 	Device(ctx context.Context, tokenHash string) (journal.Device, error)
+	Devices(ctx context.Context) ([]journal.Device, error)
 	SeeDevice(ctx context.Context, id string, at int64) error
 	DeleteDevice(ctx context.Context, id string) error
 }
@@ -135,13 +137,36 @@ func (a *Auth) Who(r *http.Request) (journal.Device, error) {
 		return d, err
 	}
 	now := time.Now()
-	if now.Sub(time.UnixMilli(d.SeenAt)) > idleLife || now.Sub(time.UnixMilli(d.CreatedAt)) > fullLife {
+	if ended(d, now) {
 		return d, errors.Join(ErrNotLoggedIn, a.Revoke(r.Context(), d.ID))
 	}
 	if now.Sub(time.UnixMilli(d.SeenAt)) > seenEvery {
 		err = a.store.SeeDevice(r.Context(), d.ID, now.UnixMilli())
 	}
 	return d, err
+}
+
+// ended reports whether a device's session is over by its age.
+func ended(d journal.Device, now time.Time) bool {
+	return now.Sub(time.UnixMilli(d.SeenAt)) > idleLife || now.Sub(time.UnixMilli(d.CreatedAt)) > fullLife
+}
+
+// Devices returns the devices that are logged in, the one seen last first.
+func (a *Auth) Devices(ctx context.Context) ([]journal.Device, error) {
+	all, err := a.store.Devices(ctx)
+	now := time.Now()
+	return slices.DeleteFunc(all, func(d journal.Device) bool { return ended(d, now) }), err
+}
+
+// RevokeOthers ends the sessions of all devices but one.
+func (a *Auth) RevokeOthers(ctx context.Context, keep string) error {
+	all, err := a.store.Devices(ctx)
+	for _, d := range all {
+		if d.ID != keep {
+			err = errors.Join(err, a.Revoke(ctx, d.ID))
+		}
+	}
+	return err
 }
 
 // Revoke ends a device's session and everything held by it.

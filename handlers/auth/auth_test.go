@@ -3,7 +3,9 @@ package auth
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +47,10 @@ func (m *memory) Device(_ context.Context, hash string) (journal.Device, error) 
 		return d, journal.ErrNotFound
 	}
 	return d, nil
+}
+
+func (m *memory) Devices(context.Context) ([]journal.Device, error) {
+	return slices.Collect(maps.Values(m.devices)), nil
 }
 
 func (m *memory) SeeDevice(_ context.Context, id string, at int64) error {

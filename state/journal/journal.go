@@ -103,6 +103,8 @@ type Store interface {
 	PutDevice(ctx context.Context, d Device) error
 	// Device returns the device of a token hash, or ErrNotFound.
 	Device(ctx context.Context, tokenHash string) (Device, error)
+	// Devices returns all devices, the one that was seen last first.
+	Devices(ctx context.Context) ([]Device, error)
 	SeeDevice(ctx context.Context, id string, at int64) error
 	DeleteDevice(ctx context.Context, id string) error
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -170,6 +171,13 @@ func TestDevices(t *testing.T) {
 	d.SeenAt = 5
 	if got, err := s.Device(ctx, "h"); err != nil || got != d {
 		t.Errorf("got %v, %v", got, err)
+	}
+	newer := Device{ID: "n", TokenHash: "m", SeenAt: 9}
+	if err := s.PutDevice(ctx, newer); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Devices(ctx); err != nil || !slices.Equal(got, []Device{newer, d}) {
+		t.Errorf("all: %v, %v", got, err)
 	}
 	if err := s.DeleteDevice(ctx, "d"); err != nil {
 		t.Fatal(err)

@@ -361,13 +361,26 @@ func (s *sqlite) PutDevice(ctx context.Context, d Device) error {
 	return err
 }
 
-func (s *sqlite) Device(ctx context.Context, tokenHash string) (d Device, err error) {
-	err = s.read.QueryRowContext(ctx, "SELECT id, token_hash, name, created_at, seen_at FROM devices WHERE token_hash = ?", tokenHash).
-		Scan(&d.ID, &d.TokenHash, &d.Name, &d.CreatedAt, &d.SeenAt)
-	if errors.Is(err, sql.ErrNoRows) {
+const selectDevices = "SELECT id, token_hash, name, created_at, seen_at FROM devices "
+
+func scanDevice(r *sql.Rows) (d Device, err error) {
+	err = r.Scan(&d.ID, &d.TokenHash, &d.Name, &d.CreatedAt, &d.SeenAt)
+	return d, err
+}
+
+func (s *sqlite) Device(ctx context.Context, tokenHash string) (Device, error) {
+	ds, err := collect(ctx, s.read, scanDevice, selectDevices+"WHERE token_hash = ?", tokenHash)
+	if err == nil && len(ds) == 0 {
 		err = ErrNotFound
 	}
-	return d, err
+	if err != nil {
+		return Device{}, err
+	}
+	return ds[0], nil
+}
+
+func (s *sqlite) Devices(ctx context.Context) ([]Device, error) {
+	return collect(ctx, s.read, scanDevice, selectDevices+"ORDER BY seen_at DESC, id")
 }
 
 func (s *sqlite) SeeDevice(ctx context.Context, id string, at int64) error {
