@@ -123,6 +123,27 @@ func TestOneDecisionWins(t *testing.T) {
 	}
 }
 
+// TestOneBadEventHoldsNobodyUp: a number that is taken stays with who had it.
+func TestOneBadEventHoldsNobodyUp(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer closed(t, s)
+	begin(t, s)
+	s.Buffer(event(1))
+	s.Buffer(event(1))
+	if err := s.Append(t.Context(), Batch{Events: []Event{event(2)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), Batch{Events: []Event{event(2)}}); err == nil {
+		t.Error("a number was given twice")
+	}
+	if err := s.Append(t.Context(), Batch{Events: []Event{event(3)}}); err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(seqs(t, s, 0)); got != "[1 2 3]" {
+		t.Errorf("events %s", got)
+	}
+}
+
 func TestOtherDigestIsAConflict(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer closed(t, s)

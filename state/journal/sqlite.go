@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver; no other file names it
+	sqlite3 "modernc.org/sqlite" // the driver; no other file names it
 )
 
 //go:embed schema.sql
@@ -209,6 +209,8 @@ func (s *sqlite) commit(jobs []job) (left []job) {
 			j.result <- results[i]
 		case err != nil:
 			left = append(left, j)
+		case results[i] != nil:
+			s.log.Error("an event was not recorded", "err", results[i])
 		}
 	}
 	if err != nil {
@@ -227,11 +229,11 @@ func (s *sqlite) transact(jobs []job) ([]error, error) {
 	defer func() { _ = tx.Rollback() }()
 	results := make([]error, len(jobs))
 	for i, j := range jobs {
-		// A conflict undoes its own batch, not its neighbours'.
+		// What is wrong with one batch undoes that batch, not its neighbours.
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT job"); err != nil {
 			return nil, err
 		}
-		if err := writeBatch(ctx, tx, j.batch); errors.Is(err, ErrConflict) {
+		if err := writeBatch(ctx, tx, j.batch); errors.Is(err, ErrConflict) || isConstraint(err) {
 			results[i] = err
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO job"); err != nil {
 				return nil, err
@@ -245,6 +247,16 @@ func (s *sqlite) transact(jobs []job) ([]error, error) {
 	}
 	return results, tx.Commit()
 }
+
+// isConstraint reports whether a batch contradicts what is stored, so that
+// trying it again would fail again.
+func isConstraint(err error) bool {
+	var e *sqlite3.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqliteConstraint
+}
+
+// sqliteConstraint is SQLite's primary result code SQLITE_CONSTRAINT.
+const sqliteConstraint = 19
 
 func writeBatch(ctx context.Context, tx *sql.Tx, b Batch) error {
 	for _, x := range b.Sessions {
