@@ -89,6 +89,7 @@ func TestPictures(t *testing.T) {
 		tab.until("the session", "document.querySelector('.prose table')")
 	})
 	all("inbox", func(tab *browser) { tab.goTo(w.base + "/") })
+	all("devices", func(tab *browser) { tab.goTo(w.base + "/devices") })
 	all("login", func(tab *browser) { tab.goTo(w.base + "/login") })
 	all("problem", func(tab *browser) { tab.goTo(w.base + "/s/none") })
 	all("confirm", func(tab *browser) {

@@ -50,8 +50,8 @@ var (
 		"Nothing was sent. Look at the request again and answer it there."}
 	problemOption = &userError{"no-such-answer", http.StatusBadRequest, "The request does not offer that answer",
 		"Nothing was sent. Use one of its buttons."}
-	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "Your answer could not be recorded, so it was not sent",
-		"nod cannot write to its data folder. Is the disk full? Make room and answer again: the request still waits."}
+	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "nod cannot write to its data folder, so your answer was not sent",
+		"Is the disk full? Make room and answer again: the request still waits."}
 	problemInternal = &userError{"internal", http.StatusInternalServerError, "Something went wrong in nod",
 		"The log says what. Try again; what is recorded stays."}
 )

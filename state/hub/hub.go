@@ -274,14 +274,18 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 	if s == nil {
 		return nil, ErrNoApproval
 	}
-	decided, fresh, err := s.decide(ctx, actor, approvalID, digest, nonce, d)
-	if err != nil || !fresh {
+	decided, err := s.decide(ctx, actor, approvalID, digest, nonce, d)
+	if err != nil || decided.State != approvals.Decided {
 		return decided, err
 	}
 	// Sent is on disk before the bytes leave: after a crash in between the
-	// decision is reported as unknown, never sent twice.
+	// decision is reported as unknown, never sent twice. Where the disk refuses,
+	// the decision stays recorded, and the same answer again tries again.
 	sent, err := s.step(ctx, approvalID, approvals.Decided, approvals.MarkSent)
-	if err != nil {
+	if errors.Is(err, approvals.ErrNotPending) { // the same answer, sent by another request
+		return sent, nil
+	} else if err != nil {
+		h.noteJournal(err)
 		return decided, err
 	}
 	if err := h.up.Answer(ctx, sent.Request, d); err != nil {

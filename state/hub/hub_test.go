@@ -260,6 +260,51 @@ func TestUndeliverable(t *testing.T) {
 	}
 }
 
+// fullDisk is a store whose next appends fail.
+type fullDisk struct {
+	journal.Store
+	after int // appends that still work
+}
+
+func (f *fullDisk) Append(ctx context.Context, b journal.Batch) error {
+	if f.after--; f.after < 0 {
+		return errors.New("disk full")
+	}
+	return f.Store.Append(ctx, b)
+}
+
+// TestFullDisk refuses decisions that cannot be recorded, sends nothing, says
+// so, and takes the same answer when there is room again.
+func TestFullDisk(t *testing.T) {
+	for after, want := range []approvals.State{approvals.Pending, approvals.Decided} {
+		h := newHouse(t)
+		a := h.ask("7")
+		real := h.hub.store
+		h.hub.store = &fullDisk{real, after}
+		if _, err := h.decide(a, "accept"); err == nil {
+			t.Fatal("no error")
+		}
+		if s := h.approval(a.ID).State; s != want || len(h.agent.answers) != 0 {
+			t.Errorf("after %d appends: %s, %d answers", after, s, len(h.agent.answers))
+		}
+		if h.hub.Inbox().Trouble == "" {
+			t.Error("nobody is told")
+		}
+		// What the agent says is shown all the same.
+		h.apply(&state.SessionTitleChanged{Title: "still here"})
+		if h.view().State.Summary.Title != "still here" {
+			t.Error("an event was lost")
+		}
+		h.hub.store = real
+		if got, err := h.decide(a, "accept"); err != nil || got.State != approvals.Sent || len(h.agent.answers) != 1 {
+			t.Errorf("with room again: %v, %v", got, err)
+		}
+		if h.hub.Inbox().Trouble != "" {
+			t.Error("the trouble stays")
+		}
+	}
+}
+
 // TestC05FiveAtOnce keeps several requests apart, answered in any order.
 func TestC05FiveAtOnce(t *testing.T) {
 	h := newHouse(t)

@@ -246,29 +246,26 @@ func (s *session) approval(id string) *approvals.Approval {
 	return nil
 }
 
-// decide records a decision. fresh is false if it had been recorded before.
-func (s *session) decide(ctx context.Context, actor, id, digest, nonce string, d state.Decision) (a *approvals.Approval, fresh bool, err error) {
+// decide records a decision, unless it had been recorded before.
+func (s *session) decide(ctx context.Context, actor, id, digest, nonce string, d state.Decision) (*approvals.Approval, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.approval(id)
 	if was == nil {
-		return nil, false, ErrNoApproval
+		return nil, ErrNoApproval
 	}
-	a, err = approvals.Decide(was, actor, digest, nonce, d, now())
-	if err != nil {
-		return was, false, err
-	}
-	if a == was {
-		return a, false, nil
+	a, err := approvals.Decide(was, actor, digest, nonce, d, now())
+	if err != nil || a == was {
+		return was, err
 	}
 	if err := s.commit(ctx, nil, []change{{from: was, to: a}}); err != nil {
 		if errors.Is(err, journal.ErrConflict) {
-			return was, false, approvals.ErrNotPending
+			return was, approvals.ErrNotPending
 		}
 		s.hub.noteJournal(err)
-		return was, false, err
+		return was, err
 	}
-	return a, true, nil
+	return a, nil
 }
 
 // step moves an approval on if it is still in the expected state.
@@ -280,7 +277,10 @@ func (s *session) step(ctx context.Context, id string, from approvals.State, f f
 		return was, approvals.ErrNotPending
 	}
 	a := f(was)
-	return a, s.commit(ctx, nil, []change{{from: was, to: a}})
+	if err := s.commit(ctx, nil, []change{{from: was, to: a}}); err != nil {
+		return was, err
+	}
+	return a, nil
 }
 
 // view must be called with mu held.
