@@ -1,7 +1,5 @@
 package state
 
-import "encoding/json"
-
 // RequestKind tells what an agent wants of a person.
 type RequestKind string
 
@@ -25,9 +23,9 @@ type Request struct {
 	// the message as received. UpstreamID keeps its JSON type.
 	Provider   string
 	Epoch      string
-	UpstreamID json.RawMessage
+	UpstreamID []byte // JSON, as are Params; not RawMessage, which encoding rewrites
 	Method     string
-	Params     json.RawMessage
+	Params     []byte
 
 	// What a person is shown.
 	Kind      RequestKind

@@ -66,10 +66,7 @@
   function receive(html) {
     const t = document.createElement('template');
     t.innerHTML = trusted.createHTML(html);
-    for (const el of t.content.children) {
-      waiting.delete(el.id); // so that the newest order holds
-      waiting.set(el.id, el);
-    }
+    for (const el of t.content.children) waiting.set(el.id, el); // keeps the place of the first
     frame ||= requestAnimationFrame(apply);
   }
 
@@ -102,10 +99,17 @@
       return a;
     }
     if ('keep' in a.dataset) return a;
+    // What the user has opened or closed stays so until the server changes its mind.
+    const details = a.localName === 'details';
+    if (details && a.dataset.open !== b.dataset.open) a.open = b.open;
+    const theirs = name => details && name === 'open' || a.id === 'pill' && name === 'hidden';
     for (const { name } of [...a.attributes])
-      if (!b.hasAttribute(name) && !(name === 'open' && a.localName === 'details')) a.removeAttribute(name);
+      if (!b.hasAttribute(name) && !theirs(name)) a.removeAttribute(name);
     for (const { name, value } of b.attributes)
-      if (a.getAttribute(name) !== value && !(name === 'hidden' && a.id === 'pill')) a.setAttribute(name, value);
+      if (a.getAttribute(name) !== value && !theirs(name)) a.setAttribute(name, value);
+    // Elements that are gone go first, so that none that stays has to move.
+    for (const child of [...a.children])
+      if (child.id && ![...b.children].some(n => n.id === child.id)) child.remove();
 
     let at = a.firstChild;
     for (const n of [...b.childNodes]) {
@@ -160,7 +164,6 @@
     on('hello');
     on('beat');
     on('parts', receive);
-    on('reload', () => location.reload());
     s.onerror = () => {
       if (s !== source) return;
       lost();

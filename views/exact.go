@@ -35,7 +35,7 @@ func revealed(class, text string) templ.Component {
 func told(text string) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
 		var b strings.Builder
-		b.WriteString(`<bdi class="told" dir="auto">`)
+		b.WriteString(`<bdi class="told" dir="ltr">`)
 		for i, line := range reveal.Reveal(text) {
 			if i > 0 {
 				b.WriteString("<br>")

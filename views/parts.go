@@ -90,7 +90,25 @@ func sizeWords(s string) string {
 	return words
 }
 
+// diffName names a file, and where it came from.
+func diffName(f diff.File) string {
+	if f.OldName != "" && f.OldName != f.Name {
+		return f.OldName + " → " + f.Name
+	}
+	return f.Name
+}
+
 func diffWords(f diff.File) string {
+	switch f.Kind {
+	case diff.Add:
+		return fmt.Sprintf("new, +%d", f.Added)
+	case diff.Delete:
+		return fmt.Sprintf("deleted, −%d", f.Removed)
+	case diff.Rename:
+		return fmt.Sprintf("moved, +%d −%d", f.Added, f.Removed)
+	case diff.Binary:
+		return "binary"
+	}
 	return fmt.Sprintf("+%d −%d", f.Added, f.Removed)
 }
 

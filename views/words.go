@@ -345,7 +345,7 @@ func fate(a *approvals.Approval, agent string) string {
 	case approvals.Expired:
 		return "No longer asked: the turn ended before anyone answered. Nothing was approved."
 	case approvals.DeliveryUnknown:
-		return "Your answer “" + decisionLabel(a) + "” was recorded, but the link was lost before " + agent +
+		return "Your answer “" + decisionLabel(a) + "” was recorded, but the turn or the link ended before " + agent +
 			" confirmed it. Whether it took effect is not known: look at the folder before you go on."
 	}
 	return ""

@@ -3,7 +3,8 @@
 // took effect. It is pure; state/hub makes the steps last.
 //
 //	pending -> decided -> sent -> confirmed
-//	pending -> answered-elsewhere | expired
+//	pending, decided -> answered-elsewhere
+//	pending -> expired
 //	decided, sent -> delivery-unknown
 package approvals
 
@@ -126,7 +127,9 @@ func Resolve(a *Approval, now int64) *Approval {
 	switch a.State {
 	case Pending:
 		n.State, n.EndedAt = AnsweredElsewhere, now
-	case Decided, Sent:
+	case Decided: // ours has not left yet
+		n.State = AnsweredElsewhere
+	case Sent:
 		n.State = Confirmed
 	}
 	return &n

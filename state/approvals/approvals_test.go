@@ -117,16 +117,17 @@ func TestLife(t *testing.T) {
 	sent := MarkSent(decided)
 	confirmed := Resolve(sent, 3)
 	for name, c := range map[string]struct{ got, want State }{
-		"asked":                      {pending.State, Pending},
-		"decided":                    {decided.State, Decided},
-		"sent":                       {sent.State, Sent},
-		"confirmed":                  {confirmed.State, Confirmed},
-		"resolved while pending":     {Resolve(pending, 3).State, AnsweredElsewhere},
-		"swept while pending":        {Sweep(pending, 3).State, Expired},
-		"swept after the decision":   {Sweep(decided, 3).State, DeliveryUnknown},
-		"swept after sending":        {Sweep(sent, 3).State, DeliveryUnknown},
-		"an end stays when resolved": {Resolve(Sweep(pending, 3), 4).State, Expired},
-		"an end stays when swept":    {Sweep(confirmed, 4).State, Confirmed},
+		"asked":                       {pending.State, Pending},
+		"decided":                     {decided.State, Decided},
+		"sent":                        {sent.State, Sent},
+		"confirmed":                   {confirmed.State, Confirmed},
+		"resolved while pending":      {Resolve(pending, 3).State, AnsweredElsewhere},
+		"resolved before it was sent": {Resolve(decided, 3).State, AnsweredElsewhere},
+		"swept while pending":         {Sweep(pending, 3).State, Expired},
+		"swept after the decision":    {Sweep(decided, 3).State, DeliveryUnknown},
+		"swept after sending":         {Sweep(sent, 3).State, DeliveryUnknown},
+		"an end stays when resolved":  {Resolve(Sweep(pending, 3), 4).State, Expired},
+		"an end stays when swept":     {Sweep(confirmed, 4).State, Confirmed},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s, want %s", name, c.got, c.want)
@@ -137,7 +138,7 @@ func TestLife(t *testing.T) {
 func TestFaithful(t *testing.T) {
 	for raw, ok := range map[string]bool{
 		``: true, `{"a":1}`: true, `{"a":{"b":[1,2,{"c":null}]},"d":"é"}`: true, `{"n":9007199254740991}`: true, `{"n":1.5e300}`: true,
-		`{"a":1,"a":2}`: false, `{"x":{"a":1,"a":1}}`: false, "{\"a\":\"\xff\"}": false, `{"n":9007199254740992}`: false,
+		`{"a":1,"a":2}`: false, `{"command":"rm","Command":"ls"}`: false, "{\"k\":1,\"\u212a\":2}": false, `{"x":{"a":1,"a":1}}`: false, "{\"a\":\"\xff\"}": false, `{"n":9007199254740992}`: false,
 		`{"n":-9007199254740993}`: false, `{"a":1} {"b":2}`: false, `{"a":`: false,
 		strings.Repeat("[", 70) + strings.Repeat("]", 70): false,
 	} {

@@ -61,9 +61,10 @@ func faithfulValue(d *json.Decoder, depth int) error {
 				if err != nil {
 					return errors.New("it is not valid JSON")
 				}
-				key := k.(string)
+				// encoding/json takes keys that differ in case for one.
+				key := strings.ToLower(strings.ToUpper(k.(string)))
 				if seen[key] {
-					return fmt.Errorf("the key %.40q comes twice", key)
+					return fmt.Errorf("the key %.40q comes twice", k)
 				}
 				seen[key] = true
 			}

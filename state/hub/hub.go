@@ -15,7 +15,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -81,8 +80,9 @@ func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, erro
 	}
 	for _, row := range rows {
 		s, err := h.load(ctx, row)
-		if err != nil {
-			return nil, fmt.Errorf("session %s: %w", row.URI, err)
+		if err != nil { // one that cannot be read must not take the others along
+			log.Error("a session cannot be read and is left out", "session", row.URI, "err", err)
+			continue
 		}
 		h.add(s)
 	}
@@ -192,6 +192,7 @@ func (h *Hub) Create(ctx context.Context, provider, folder, prompt string) (id s
 	if err != nil {
 		return "", err
 	}
+	ctx = context.WithoutCancel(ctx) // the agent has it now, whether or not the browser waits
 	at := now()
 	s := newSession(h, uri)
 	s.state = &state.Session{
@@ -245,7 +246,8 @@ func (h *Hub) Send(ctx context.Context, id, text string) error {
 	if st.ActiveTurn != nil {
 		return ErrTurnOpen
 	}
-	return h.up.Dispatch(ctx, st, &state.SessionTurnStarted{Message: state.UserMessage(text)})
+	// A browser that leaves now has still sent its message.
+	return h.up.Dispatch(context.WithoutCancel(ctx), st, &state.SessionTurnStarted{Message: state.UserMessage(text)})
 }
 
 // Stop asks the agent to end the turn in progress.
@@ -258,7 +260,7 @@ func (h *Hub) Stop(ctx context.Context, id string) error {
 	if st.ActiveTurn == nil {
 		return ErrNoTurn
 	}
-	return h.up.Dispatch(ctx, st, &state.SessionTurnCancelled{TurnID: st.ActiveTurn.ID})
+	return h.up.Dispatch(context.WithoutCancel(ctx), st, &state.SessionTurnCancelled{TurnID: st.ActiveTurn.ID})
 }
 
 // Decide records a person's decision and sends it: the one door through which an
@@ -336,7 +338,8 @@ func (h *Hub) Resolved(ctx context.Context, uri, epoch string, upstreamID json.R
 		return
 	}
 	was := s.approvals[i]
-	s.mustCommit(ctx, confirmed(was), []change{{from: was, to: approvals.Resolve(was, now())}})
+	is := approvals.Resolve(was, now())
+	s.mustCommit(ctx, confirmed(is), []change{{from: was, to: is}})
 }
 
 // confirmed returns the actions that show a decision in the session's state once
@@ -369,7 +372,7 @@ func confirmed(a *approvals.Approval) []state.Envelope {
 }
 
 func decidedOption(a *approvals.Approval) (state.ConfirmationOption, bool) {
-	if a.Decision == nil {
+	if a.State != approvals.Confirmed {
 		return state.ConfirmationOption{}, false
 	}
 	return a.Request.Option(a.Decision.OptionID)

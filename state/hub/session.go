@@ -71,9 +71,7 @@ func (s *session) commit(ctx context.Context, actions []state.Envelope, changes 
 		return err
 	}
 	if buffered {
-		for _, e := range batch.Events {
-			s.hub.store.Buffer(e)
-		}
+		s.hub.store.Buffer(batch)
 	} else if len(batch.Events)+len(batch.Approvals) > 0 {
 		if err := s.hub.store.Append(ctx, batch); err != nil {
 			return err
@@ -88,10 +86,15 @@ func (s *session) commit(ctx context.Context, actions []state.Envelope, changes 
 // not it can be recorded.
 func (s *session) mustCommit(ctx context.Context, actions []state.Envelope, changes []change) {
 	if err := s.commit(context.WithoutCancel(ctx), actions, changes); err != nil {
-		s.hub.log.Error("an event was not recorded", "session", s.uri, "err", err)
-		s.hub.noteJournal(err)
+		s.hub.log.Error("an event is not recorded yet", "session", s.uri, "err", err)
+		if !errors.Is(err, journal.ErrConflict) {
+			s.hub.noteJournal(err)
+		}
 		at := now()
-		_, changes, _, _ := s.prepare(at, actions, changes)
+		batch, changes, _, err := s.prepare(at, actions, changes)
+		if err == nil {
+			s.hub.store.Buffer(batch) // for when the disk takes it again
+		}
 		s.install(at, actions, changes)
 	}
 }
@@ -108,7 +111,7 @@ func (s *session) prepare(at int64, actions []state.Envelope, changes []change) 
 		seq++
 		b.Events = append(b.Events, journal.Event{Session: s.uri, Seq: seq, Time: at, Channel: e.Channel, Action: raw})
 		buffered = buffered && growing(e.Action)
-		if e.Channel == s.uri {
+		if e.Channel == s.uri && !growing(e.Action) { // text ends no turn
 			st = state.ReduceSession(st, e.Action, at)
 		}
 	}
@@ -150,6 +153,7 @@ func (s *session) install(at int64, actions []state.Envelope, changes []change) 
 	if len(changes) > 0 {
 		s.seq++
 		s.changedAt[snapshot.Part{Kind: snapshot.Dock}] = s.seq
+		s.changedAt[snapshot.Part{Kind: snapshot.Composer}] = s.seq // it says what is waited for
 		for _, c := range changes {
 			if i := slices.Index(s.approvals, c.from); c.from != nil && i >= 0 {
 				s.approvals[i] = c.to
@@ -218,9 +222,18 @@ func (s *session) sweep(f func(*approvals.Approval) bool) []change {
 
 func (s *session) closeTurn(ctx context.Context, errorType, sentence string) {
 	t := s.state.ActiveTurn
-	s.mustCommit(ctx, []state.Envelope{{Channel: s.uri, Action: &state.SessionError{
-		TurnID: t.ID, Error: state.ErrorInfo{ErrorType: "nod." + errorType, Message: sentence},
-	}}}, s.sweep(func(*approvals.Approval) bool { return true }))
+	var actions []state.Envelope
+	add := func(a state.Action) { actions = append(actions, state.Envelope{Channel: s.uri, Action: a}) }
+	for _, p := range t.ResponseParts { // a call keeps what it has shown only if it completes
+		if c, ok := p.(*state.ToolCallPart); ok && c.ToolCall.Status == state.ToolRunning && len(c.ToolCall.Content) > 0 {
+			add(&state.SessionToolCallComplete{TurnID: t.ID, ToolCallID: c.ToolCall.ToolCallID, Result: state.ToolCallResult{
+				PastTenseMessage: state.Plain("Was still running when the turn ended"), Content: c.ToolCall.Content,
+			}})
+		}
+	}
+	add(&state.SessionActivityChanged{})
+	add(&state.SessionError{TurnID: t.ID, Error: state.ErrorInfo{ErrorType: "nod." + errorType, Message: sentence}})
+	s.mustCommit(ctx, actions, s.sweep(func(*approvals.Approval) bool { return true }))
 }
 
 func (s *session) linkLost(ctx context.Context, l state.Link) {

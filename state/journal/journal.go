@@ -82,10 +82,10 @@ var (
 type Store interface {
 	// Append returns once the batch is on disk.
 	Append(ctx context.Context, b Batch) error
-	// Buffer takes an event that may be shown before it is on disk: growing
-	// text. It is committed within 25 ms, or with the next Append if that is
-	// earlier.
-	Buffer(e Event)
+	// Buffer takes what may be shown before it is on disk: growing text, and
+	// what the disk has refused. It is committed within 25 ms, or with the next
+	// Append if that is earlier; while the disk refuses it, it is kept.
+	Buffer(b Batch)
 	// Opaque keeps a message that nobody understood; session may be "".
 	Opaque(ctx context.Context, session string, at int64, raw json.RawMessage) error
 

@@ -66,11 +66,11 @@ func TestComesBack(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	begin(t, s)
-	s.Buffer(event(1))
+	s.Buffer(Batch{Events: []Event{event(1)}})
 	if err := s.Append(t.Context(), Batch{Events: []Event{event(2), event(3)}}); err != nil {
 		t.Fatal(err)
 	}
-	s.Buffer(event(4)) // Close must not lose it
+	s.Buffer(Batch{Events: []Event{event(4)}}) // Close must not lose it
 	closed(t, s)
 	s = open(t, dir)
 	defer closed(t, s)
@@ -128,8 +128,8 @@ func TestOneBadEventHoldsNobodyUp(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer closed(t, s)
 	begin(t, s)
-	s.Buffer(event(1))
-	s.Buffer(event(1))
+	s.Buffer(Batch{Events: []Event{event(1)}})
+	s.Buffer(Batch{Events: []Event{event(1)}})
 	if err := s.Append(t.Context(), Batch{Events: []Event{event(2)}}); err != nil {
 		t.Fatal(err)
 	}
@@ -248,5 +248,5 @@ func TestUseAfterClose(t *testing.T) {
 	if err := s.Append(t.Context(), Batch{}); err == nil {
 		t.Error("an append after Close was accepted")
 	}
-	s.Buffer(event(1)) // must not block
+	s.Buffer(Batch{Events: []Event{event(1)}}) // must not block
 }

@@ -99,7 +99,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	case schemaVersion:
 		return nil
 	case 0:
-		_, err := db.ExecContext(ctx, schema+fmt.Sprintf("\nPRAGMA user_version = %d;", schemaVersion))
+		_, err := db.ExecContext(ctx, "BEGIN IMMEDIATE;\n"+schema+fmt.Sprintf("\nPRAGMA user_version = %d;\nCOMMIT;", schemaVersion))
 		return err
 	}
 	return fmt.Errorf("it was written by a newer nod (format %d, this one knows %d); use that nod, or another data folder", version, schemaVersion)
@@ -129,9 +129,9 @@ func (s *sqlite) Append(ctx context.Context, b Batch) error {
 	}
 }
 
-func (s *sqlite) Buffer(e Event) {
+func (s *sqlite) Buffer(b Batch) {
 	select {
-	case s.queue <- job{batch: Batch{Events: []Event{e}}}:
+	case s.queue <- job{batch: b}:
 	case <-s.quit:
 	}
 }
@@ -144,13 +144,14 @@ func (s *sqlite) run() {
 	defer close(s.done)
 	var waiting []job
 	var flush <-chan time.Time
+	refused := false
 	timer := time.NewTimer(flushAfter)
 	timer.Stop()
 	commit := func() {
 		waiting = s.commit(waiting)
 		timer.Stop()
 		flush = nil
-		if len(waiting) > 0 { // the disk refused them
+		if refused = len(waiting) > 0; refused { // by the disk: what nobody waits for waits
 			timer.Reset(time.Second)
 			flush = timer.C
 		}
@@ -170,7 +171,7 @@ func (s *sqlite) run() {
 				}
 			}
 			switch {
-			case urgent || len(waiting) >= maxGroup:
+			case urgent || len(waiting) >= maxGroup && !refused:
 				commit()
 			case flush == nil:
 				timer.Reset(flushAfter)
