@@ -27,6 +27,8 @@ const (
 	// stopGrace is what a child gets between being asked to end and being killed.
 	// The whole program has 5 s.
 	stopGrace = 2 * time.Second
+	// drainTime is what is left for reading what a program wrote before it ended.
+	drainTime = 200 * time.Millisecond
 	// writeTimeout bounds a write to a child that does not read.
 	writeTimeout = 10 * time.Second
 	// maxStderrLine cuts what a child can put into one line of our log.
@@ -39,11 +41,13 @@ type Process struct {
 	Stdin  io.Writer // each Write is given up after 10 s
 	Stdout io.Reader
 
-	cmd      *exec.Cmd
-	stdin    *os.File
-	exited   chan struct{}
-	stopping sync.WaitGroup
-	errs     sync.WaitGroup
+	cmd     *exec.Cmd
+	stdin   *os.File
+	stdout  *os.File
+	stderr  *os.File
+	exited  chan struct{} // closed when the program has ended
+	ended   error         // how; after exited
+	running sync.WaitGroup
 
 	mu   sync.Mutex
 	last string // newest line on stderr
@@ -56,32 +60,36 @@ func StartProcess(ctx context.Context, log *slog.Logger, path string, args, env 
 	if !filepath.IsAbs(path) {
 		return nil, errors.New("agentconn: the path of a program must be absolute: " + path)
 	}
-	stdinR, stdinW, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
+	stdinR, stdinW, err1 := os.Pipe()
+	stdoutR, stdoutW, err2 := os.Pipe()
+	stderrR, stderrW, err3 := os.Pipe()
+	theirs, ours := []*os.File{stdinR, stdoutW, stderrW}, []*os.File{stdinW, stdoutR, stderrR}
+	err := errors.Join(err1, err2, err3)
 	cmd := exec.Command(path, args...)
-	cmd.Stdin = stdinR
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdinR, stdoutW, stderrW
 	cmd.Env = allowedEnv(os.Environ(), env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	closeAll(theirs)
 	if err != nil {
+		closeAll(ours)
 		return nil, err
 	}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	err = cmd.Start()
-	_ = stdinR.Close()
-	if err != nil {
-		_ = stdinW.Close()
-		return nil, err
-	}
-	p := &Process{Stdin: deadlineWriter{stdinW}, Stdout: stdout, cmd: cmd, stdin: stdinW, exited: make(chan struct{})}
-	p.errs.Go(func() { p.logStderr(log, stderr) })
-	p.stopping.Go(func() { p.stopWith(ctx) })
+	p := &Process{Stdin: deadlineWriter{stdinW}, Stdout: stdoutR, cmd: cmd, stdin: stdinW, stdout: stdoutR, stderr: stderrR, exited: make(chan struct{})}
+	p.running.Go(func() { p.logStderr(log, stderrR) })
+	p.running.Go(func() { p.stopWith(ctx) })
+	p.running.Go(p.reap)
 	return p, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
 }
 
 func allowedEnv(environ, names []string) []string {
@@ -110,7 +118,7 @@ func (p *Process) logStderr(log *slog.Logger, r io.Reader) {
 	for {
 		line, _, err := ReadLine(in, maxStderrLine)
 		if text := strings.TrimSpace(string(line)); text != "" {
-			log.Debug("agent stderr", "program", filepath.Base(p.cmd.Path), "line", text)
+			log.Info("agent stderr", "program", filepath.Base(p.cmd.Path), "line", text)
 			p.mu.Lock()
 			p.last = text
 			p.mu.Unlock()
@@ -140,19 +148,32 @@ func (p *Process) stopWith(ctx context.Context) {
 	}
 }
 
+// reap notices the end of the program, ends what it left in its group, and closes
+// its output, which a descendant outside the group may still hold.
+func (p *Process) reap() {
+	state, err := p.cmd.Process.Wait()
+	if err == nil && !state.Success() {
+		err = errors.New(state.String())
+	}
+	p.ended = err
+	_ = p.signal(syscall.SIGKILL)
+	close(p.exited)
+	time.AfterFunc(drainTime, func() {
+		_ = p.stdout.Close()
+		_ = p.stderr.Close()
+	})
+}
+
 // Wait waits until the program has ended and leaves nothing of its process group
 // behind. Stdout must have been read to its end before. It returns how the
 // program ended and the last line it wrote to standard error.
 func (p *Process) Wait() (ended error, lastWords string) {
-	p.errs.Wait()
-	ended = p.cmd.Wait()
-	_ = p.signal(syscall.SIGKILL) // whatever it left behind
-	close(p.exited)
-	p.stopping.Wait()
+	<-p.exited
+	p.running.Wait()
 	_ = p.stdin.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return ended, p.last
+	return p.ended, p.last
 }
 
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }

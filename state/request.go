@@ -30,6 +30,7 @@ type Request struct {
 	// What a person is shown.
 	Kind      RequestKind
 	Title     string // "Run a command?"
+	Caution   string // why it can only be refused; "" if all of it can be shown
 	Reason    string // why, in the agent's own words; "" if it gave none
 	Input     string // the exact text that will take effect
 	Diff      string // unified diff of what will be written

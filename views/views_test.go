@@ -136,7 +136,7 @@ func TestEveryPartHasAPlace(t *testing.T) {
 // onCard are the fields of a Request that a card shows. The others are of use to
 // the program alone.
 var onCard = map[string]bool{
-	"Reason": true, "Title": true, "Input": true, "Diff": true, "Cwd": true, "Method": true, "Params": true, "Options": true, "Questions": true,
+	"Caution": true, "Reason": true, "Title": true, "Input": true, "Diff": true, "Cwd": true, "Method": true, "Params": true, "Options": true, "Questions": true,
 	"Session": false, "TurnID": false, "ToolCallID": false, "Provider": false, "Epoch": false, "UpstreamID": false, "Kind": false, "Editable": false,
 }
 

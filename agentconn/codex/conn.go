@@ -60,6 +60,7 @@ type conn struct {
 
 	writing sync.Mutex // one message at a time
 	out     io.Writer
+	stop    context.CancelFunc // ends the child
 
 	mu       sync.Mutex
 	nextID   int
@@ -83,6 +84,7 @@ func (c *conn) Run(ctx context.Context, ready func(detail string)) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	c.stop = stop
 	p, err := agentconn.StartProcess(ctx, c.log, path, []string{"app-server"}, append([]string{"CODEX_HOME"}, c.adapter.Env...))
 	if err != nil {
 		return &agentconn.PublicError{Message: "Codex could not be started. Run “" + c.adapter.Command + " --version” in a terminal to see why.", Err: err}
@@ -282,7 +284,9 @@ func (c *conn) write(m message) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, err = c.out.Write(append(b, '\n'))
+	if _, err = c.out.Write(append(b, '\n')); err != nil {
+		c.stop() // half a message may be in the pipe: nothing can follow it
+	}
 	return err
 }
 

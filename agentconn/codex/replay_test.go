@@ -47,7 +47,7 @@ func newStage(t *testing.T) *stage {
 	}
 	s := &stage{t: t, hub: h, calls: map[string]message{}}
 	s.conn = Adapter{Command: "codex", Log: log}.NewConn("e", h).(*conn)
-	s.conn.out, s.conn.calls = &s.sent, map[int]*call{}
+	s.conn.out, s.conn.calls, s.conn.stop = &s.sent, map[int]*call{}, func() {}
 	h.SetUpstream(s, []state.Link{{Provider: Provider, DisplayName: "Codex"}})
 	return s
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"nod/state"
 )
@@ -73,7 +75,7 @@ func (c *conn) serverRequest(ctx context.Context, m message) {
 	switch {
 	case readable && m.Method == "item/commandExecution/requestApproval" && p.Command != "":
 		c.askCommand(ctx, th, p, r)
-	case readable && m.Method == "item/fileChange/requestApproval" && th.items[p.ItemID] != nil:
+	case readable && m.Method == "item/fileChange/requestApproval" && th.changes(p.ItemID) != nil:
 		c.askFileChange(ctx, th, p, r)
 	case readable && m.Method == "item/tool/requestUserInput" && len(p.Questions) > 0:
 		c.askQuestions(ctx, th, p, r)
@@ -81,6 +83,37 @@ func (c *conn) serverRequest(ctx context.Context, m message) {
 		r.Kind, r.Title = state.RequestUnknown, "Codex asks something that nod does not know"
 		c.sink.Ask(ctx, r)
 	}
+}
+
+// changes returns what a file change would change, nil if the item is none.
+func (th *thread) changes(itemID string) []fileChange {
+	if it := th.items[itemID]; it != nil && it.kind == "fileChange" {
+		return it.wire.Changes
+	}
+	return nil
+}
+
+// shownFields are the parameters of an approval that a card shows or that grant
+// nothing. A request with any other asks for more than nod can show.
+var shownFields = map[string]bool{
+	"threadId": true, "turnId": true, "itemId": true, "startedAtMs": true, "environmentId": true, "kind": true, "reason": true,
+	"command": true, "cwd": true, "commandActions": true, "proposedExecpolicyAmendment": true, "availableDecisions": true,
+	"grantRoot": true, "approvalId": true,
+}
+
+// caution tells what a request holds that its card does not show.
+func caution(raw []byte) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return "The request cannot be read."
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value := string(fields[name])
+		if !shownFields[name] && value != "null" || name == "kind" && value != `"command"` && value != "null" {
+			return "This request holds something that nod cannot show as it should be shown (" + shorten(name, 60) + "), so it can only be refused here. The whole request is below."
+		}
+	}
+	return ""
 }
 
 func (c *conn) askCommand(ctx context.Context, th *thread, p requestParams, r state.Request) {
@@ -95,7 +128,7 @@ func (c *conn) askCommand(ctx context.Context, th *thread, p requestParams, r st
 }
 
 func (c *conn) askFileChange(ctx context.Context, th *thread, p requestParams, r state.Request) {
-	changes := th.items[p.ItemID].wire.Changes
+	changes := th.changes(p.ItemID)
 	r.ToolCallID, r.Kind, r.Title = p.ItemID, state.RequestFileChange, "Change files?"
 	r.Diff = unified(changes)
 	if p.GrantRoot != "" {
@@ -108,6 +141,7 @@ func (c *conn) askFileChange(ctx context.Context, th *thread, p requestParams, r
 // ask records the request and puts its tool call into pending-confirmation.
 func (c *conn) ask(ctx context.Context, th *thread, r state.Request, invocation string) {
 	title := state.Plain(r.Title)
+	r.Caution = caution(r.Params)
 	input := r.Input
 	if r.Kind == state.RequestFileChange {
 		input = r.Diff

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"nod/state"
 )
@@ -15,6 +17,7 @@ import (
 type thread struct {
 	id, uri string
 	turn    string // of the turn in progress, "" if none
+	foreign string // a turn that has started and that nod has not begun yet
 	usage   tokens // of the turn in progress
 	items   map[string]*item
 	plan    json.RawMessage
@@ -179,7 +182,10 @@ func (th *thread) meta() map[string]json.RawMessage {
 // begin starts a turn. The answer to turn/start comes before turn/started, so a
 // message that nod sent is known by then.
 func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Message) {
-	th.turn, th.usage = turn, tokens{}
+	if th.turn == turn { // turn/start while a turn runs steers it, and names it again
+		return
+	}
+	th.turn, th.foreign, th.usage = turn, "", tokens{}
 	// Items of an older turn stay only while they run: a background command may
 	// end after its turn.
 	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done })
@@ -188,12 +194,20 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 
 func (c *conn) turnStarted(ctx context.Context, th *thread, p params) {
 	if th.turn != p.Turn.ID {
-		// Somebody else's: the message comes as the turn's first item.
-		th.begin(ctx, c, p.Turn.ID, state.Message{Origin: state.MessageOrigin{Kind: "user"}})
+		th.foreign = p.Turn.ID
+	}
+}
+
+// admit begins a turn that nod did not start, with its first item: that is its
+// message, if it has one.
+func (c *conn) admit(ctx context.Context, th *thread, turn, message string) {
+	if turn != "" && th.foreign == turn {
+		th.begin(ctx, c, turn, state.UserMessage(message))
 	}
 }
 
 func (c *conn) turnCompleted(ctx context.Context, th *thread, p params) {
+	c.admit(ctx, th, p.Turn.ID, "")
 	var actions []state.Envelope
 	add := func(a state.Action) { actions = append(actions, state.Envelope{Channel: th.uri, Action: a}) }
 	// Interrupt and steer leave items open without a word. A command keeps its
@@ -299,6 +313,7 @@ func (c *conn) start(ctx context.Context, th *thread, turn, id, kind string, w w
 	if it := th.items[id]; it != nil {
 		return it
 	}
+	c.admit(ctx, th, turn, "")
 	it := &item{kind: kind, turn: turn, wire: w}
 	th.items[id] = it
 	switch kind {
@@ -325,6 +340,21 @@ func (c *conn) start(ctx context.Context, th *thread, turn, id, kind string, w w
 	return it
 }
 
+// message is the text of a userMessage.
+func (w wireItem) message() string {
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(w.Content, &parts) // images have no text
+	var texts []string
+	for _, p := range parts {
+		if p.Text != "" {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
 // summary is the command without the shell around it, where Codex tells it.
 func (w wireItem) summary() string {
 	if len(w.CommandActions) == 1 && w.CommandActions[0].Command != "" {
@@ -334,9 +364,12 @@ func (w wireItem) summary() string {
 }
 
 func (c *conn) itemStarted(ctx context.Context, th *thread, p params) {
+	if p.Item.Type == "userMessage" {
+		c.admit(ctx, th, p.TurnID, p.Item.message())
+		return // a turn of ours has it already
+	}
+	c.admit(ctx, th, p.TurnID, "")
 	switch p.Item.Type {
-	case "userMessage":
-		return // the turn has it already
 	case "agentMessage", "plan", "reasoning", "commandExecution", "fileChange":
 		c.start(ctx, th, p.TurnID, p.Item.ID, p.Item.Type, p.Item)
 	default:
@@ -446,8 +479,10 @@ func (c *conn) outputDelta(ctx context.Context, th *thread, p params) {
 }
 
 func (c *conn) finishCommand(ctx context.Context, th *thread, turn string, it *item, w wireItem) {
-	if w.Status == "declined" {
-		// The person's answer has ended the call already.
+	if w.Status == "declined" { // by a person, whose answer has ended the call, or by Codex itself
+		c.apply(ctx, th, &state.SessionToolCallComplete{TurnID: turn, ToolCallID: w.ID, Result: state.ToolCallResult{
+			PastTenseMessage: state.Plain("Codex declined to run " + w.summary()),
+		}})
 		return
 	}
 	actions := c.show(th, w.ID, it)
@@ -509,7 +544,7 @@ func unified(cs []fileChange) string {
 		case "delete":
 			to = "/dev/null"
 		}
-		fmt.Fprintf(&b, "--- %s\n+++ %s\n", from, to)
+		fmt.Fprintf(&b, "--- %s\n+++ %s\n", headerName(from), headerName(to))
 		switch f.Kind.Type {
 		case "add":
 			whole(&b, "+", f.Diff)
@@ -523,6 +558,14 @@ func unified(cs []fileChange) string {
 		}
 	}
 	return b.String()
+}
+
+// headerName quotes a name that could be taken for more than a name.
+func headerName(path string) string {
+	if strings.ContainsFunc(path, unicode.IsControl) || strings.HasPrefix(path, `"`) {
+		return strconv.Quote(path)
+	}
+	return path
 }
 
 func whole(b *strings.Builder, sign, text string) {

@@ -33,8 +33,8 @@ const stopWithin = 5 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends nod at once
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:

@@ -42,7 +42,6 @@ type Approval struct {
 	Nonce    string // one per card; a decision must carry it
 	Digest   string // of what was asked and shown; a decision must carry it
 	Request  state.Request
-	Caution  string // why it can only be refused; "" if nothing is wrong
 	State    State
 	Decision *state.Decision // nil while pending
 	Actor    string          // device that decided
@@ -58,15 +57,16 @@ var (
 	ErrNotEditable = errors.New("the request cannot be edited")
 )
 
-// New returns a pending approval for r. A request that is not Faithful keeps
-// only the options that deny it.
+// New returns a pending approval for r. A request that is not Faithful, or that
+// its adapter warns of, keeps only the options that deny it.
 func New(r state.Request, now int64) *Approval {
-	caution := ""
 	if err := Faithful(r.Params); err != nil {
-		caution = "The agent's request is ambiguous: " + err.Error() + ". What is shown may not be what would happen, so it can only be refused."
+		r.Caution = "The agent's request is ambiguous: " + err.Error() + ". What is shown may not be what would happen, so it cannot be approved."
+	}
+	if r.Caution != "" {
 		r.Options = slices.DeleteFunc(slices.Clone(r.Options), func(o state.ConfirmationOption) bool { return o.Kind != state.OptionDeny })
 	}
-	return &Approval{Caution: caution, ID: rand.Text(), Nonce: rand.Text(), Digest: Digest(r), Request: r, State: Pending, AskedAt: now}
+	return &Approval{ID: rand.Text(), Nonce: rand.Text(), Digest: Digest(r), Request: r, State: Pending, AskedAt: now}
 }
 
 // digestVersion is bound into every digest; change it with the fields.

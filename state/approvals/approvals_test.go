@@ -24,7 +24,7 @@ func request() state.Request {
 var bound = map[string]bool{
 	"Session": true, "TurnID": true, "ToolCallID": true, "Provider": true, "Epoch": true, "UpstreamID": true,
 	"Method": true, "Params": true, "Input": true, "Diff": true, "Cwd": true,
-	"Kind": false, "Title": false, "Reason": false, "Options": false, "Editable": false, "Questions": false,
+	"Caution": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Editable": false, "Questions": false,
 }
 
 // TestDigestBindsEveryField changes each field in turn, and fails on a field
@@ -153,7 +153,7 @@ func TestAmbiguousRequestCanOnlyBeDenied(t *testing.T) {
 	r := request()
 	r.Params = json.RawMessage(`{"command":"ls","command":"rm"}`)
 	a := New(r, 1)
-	if a.Caution == "" {
+	if a.Request.Caution == "" {
 		t.Error("no caution")
 	}
 	if _, err := Decide(a, "me", a.Digest, a.Nonce, state.Decision{OptionID: "y"}, 2); !errors.Is(err, ErrOption) {
