@@ -208,3 +208,27 @@ func TestStartsAgain(t *testing.T) {
 		t.Errorf("the link went %s over %d epochs", got, len(epochs))
 	}
 }
+
+// TestDescendantHidesNothing: a process that left the group and holds the output
+// open does not hide that Codex has ended.
+func TestDescendantHidesNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	m, l := program(t, greets+"setsid sh -c 'echo $$ > "+file+"; exec sleep 1000' &\nwhile [ ! -s "+file+" ]; do :; done\nexit 0")
+	if _, err := m.CreateSession(t.Context(), Provider, "ahp-session:/x", "/"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-l.lost:
+	case <-time.After(20 * time.Second):
+		t.Error("nobody noticed that it ended")
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if err := json.Unmarshal(b, &pid); err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL) // it is ours, though nod may not know it
+}

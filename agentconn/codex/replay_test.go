@@ -447,3 +447,60 @@ func TestUnifiedDiff(t *testing.T) {
 		t.Errorf("%+v %+v %+v", edits[0].Diff, edits[1].Diff, edits[2].Diff)
 	}
 }
+
+// TestR20MoreThanIsShown: an approval that holds more than its card can show can
+// only be denied.
+func TestR20MoreThanIsShown(t *testing.T) {
+	for name, field := range map[string]string{
+		"network":       `"networkApprovalContext":{"host":"example.org"}`,
+		"another kind":  `"kind":"writeStdin"`,
+		"unknown field": `"alsoGrants":"everything"`,
+	} {
+		s := newStage(t)
+		s.begin()
+		s.lines(startCommand, strings.Replace(askCommand, `"cwd":"/w"`, `"cwd":"/w",`+field, 1))
+		a := s.view().Approvals[0]
+		if a.Request.Caution == "" || slices.ContainsFunc(a.Request.Options, func(o state.ConfirmationOption) bool { return o.Kind == state.OptionApprove }) {
+			t.Errorf("%s: it can be approved: %+v", name, a.Request.Options)
+		}
+	}
+}
+
+// TestATurnBeginsOnce: a message that steers names the turn that runs; what it
+// has shown stays.
+func TestATurnBeginsOnce(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	s.lines(`{"method":"item/agentMessage/delta","params":{"threadId":"th","turnId":"tu","itemId":"m","delta":"kept"}}`)
+	s.said([]byte(`{"id":4,"method":"turn/start","params":{"threadId":"th"}}`))
+	s.conn.threads["th"].begin(t.Context(), s.conn, "tu", state.UserMessage("second"))
+	turn := s.view().State.ActiveTurn
+	if len(turn.ResponseParts) != 1 || turn.Message.Text != "first" {
+		t.Errorf("%+v", turn)
+	}
+}
+
+// TestForeignTurn takes the message of a turn that somebody else has started
+// from its first item.
+func TestForeignTurn(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	s.lines(
+		`{"method":"turn/completed","params":{"threadId":"th","turn":{"id":"tu","status":"completed"}}}`,
+		`{"method":"turn/started","params":{"threadId":"th","turn":{"id":"theirs"}}}`,
+		`{"method":"item/started","params":{"threadId":"th","turnId":"theirs","item":{"type":"userMessage","id":"u","content":[{"type":"text","text":"from elsewhere"}]}}}`,
+		`{"method":"item/completed","params":{"threadId":"th","turnId":"theirs","item":{"type":"agentMessage","id":"m","text":"hello"}}}`)
+	turn := s.view().State.ActiveTurn
+	if turn == nil || turn.Message.Text != "from elsewhere" || len(turn.ResponseParts) != 1 {
+		t.Errorf("%+v", turn)
+	}
+}
+
+// TestForgedFileName cannot begin a second file in a diff.
+func TestForgedFileName(t *testing.T) {
+	var f fileChange
+	f.Path, f.Kind.Type, f.Diff = "/w/real\n+++ /w/harmless", "add", "x\n"
+	if got := unified([]fileChange{f}); strings.Contains(got, "\n+++ /w/harmless\n") {
+		t.Errorf("%s", got)
+	}
+}

@@ -295,7 +295,12 @@ func TestFullDisk(t *testing.T) {
 		if h.view().State.Summary.Title != "still here" {
 			t.Error("an event was lost")
 		}
+		late := h.ask("8") // asked while nothing can be written
 		h.hub.store = real
+		if _, err := h.decide(late, "decline"); err != nil {
+			t.Errorf("a request that the disk had refused: %v", err)
+		}
+		h.agent.answers = nil
 		if got, err := h.decide(a, "accept"); err != nil || got.State != approvals.Sent || len(h.agent.answers) != 1 {
 			t.Errorf("with room again: %v, %v", got, err)
 		}
@@ -491,5 +496,20 @@ func TestInboxKnowsWhoNeedsMe(t *testing.T) {
 	in := h.hub.Inbox()
 	if in.Rev == before || len(in.Sessions) != 1 || len(in.Sessions[0].Approvals) != 1 {
 		t.Errorf("%+v", in)
+	}
+}
+
+// TestOutputOutlivesTheLink keeps what a command had written when its link is lost.
+func TestOutputOutlivesTheLink(t *testing.T) {
+	h := newHouse(t)
+	h.apply(&state.SessionActivityChanged{Activity: "retrying"},
+		&state.SessionToolCallStart{TurnID: "turn-0", ToolCallID: "c", ToolName: "shell"},
+		&state.SessionToolCallReady{TurnID: "turn-0", ToolCallID: "c", Confirmed: state.ConfirmedNotNeeded},
+		&state.SessionToolCallContentChanged{TurnID: "turn-0", ToolCallID: "c", Content: []state.ToolResultContent{state.TerminalContent("ahp-terminal:/x", "Output")}})
+	h.hub.LinkChanged(t.Context(), state.Link{Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
+	st := h.view().State
+	c := st.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
+	if len(c.Content) != 1 || c.Status != state.ToolCompleted || *c.Success || st.Summary.Activity != "" {
+		t.Errorf("%+v, activity %q", c, st.Summary.Activity)
 	}
 }
