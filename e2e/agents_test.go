@@ -54,15 +54,15 @@ func TestNoAgent(t *testing.T) {
 	b.startSession(w, "show me")
 	// Whatever is asked is approved, in the order it comes; a question is answered.
 	for range 20 {
-		b.until("a card or the end", "document.querySelector('.card form') || document.querySelector('.send textarea')")
+		b.until("a card or the end", "document.querySelector('.card form') || document.querySelector('.send button')")
 		if eval[bool](b, "!document.querySelector('.card form')") {
 			break
 		}
 		id := eval[string](b, "document.querySelector('.card').id")
 		b.click(".card .approve:not(.more-than-once)")
 		b.until("the next thing", "!document.getElementById('"+id+"')?.querySelector('form')")
-		if eval[bool](b, "Boolean(document.querySelector('.send .stop')) && document.querySelectorAll('.prose table').length > 0") {
-			b.click(".send .stop") // the long tail
+		if eval[bool](b, "Boolean(document.querySelector('.halt .stop')) && document.querySelectorAll('.prose table').length > 0") {
+			b.click(".halt .stop") // the long tail
 		}
 	}
 	b.until("edits as diffs", "document.querySelector('.tool .diff .a')")

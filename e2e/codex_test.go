@@ -47,7 +47,7 @@ func TestApprove(t *testing.T) {
 	b.untilText(".prose pre code", `fmt.Println("hello <world> & \"co\"")`)
 	b.until("no card", "!document.querySelector('.card')")
 	b.untilText(".st", "done")
-	b.until("the composer", "document.querySelector('.send textarea')")
+	b.until("the composer", "document.querySelector('.send button')")
 	if out, err := os.ReadFile(filepath.Join(w.folder, "out.txt")); err != nil || string(out) != "done\n" {
 		t.Errorf("the command left %q, %v", out, err)
 	}
@@ -64,7 +64,7 @@ const transcript = `[...document.querySelectorAll('#turns, #dock, #plan')].map(e
 // loaded afresh.
 func (b *browser) sameAfterReload() {
 	b.t.Helper()
-	b.until("the end of the turn", "document.querySelector('.send textarea')")
+	b.until("the end of the turn", "document.querySelector('.send button')")
 	streamed := eval[string](b, transcript)
 	b.goTo(eval[string](b, "location.href.replace(/#.*/, '')"))
 	b.until("the page", "document.getElementById('turns')")
@@ -106,9 +106,9 @@ func TestReloadInTheMiddle(t *testing.T) {
 		t.Errorf("before %q\nafter  %q", before, after)
 	}
 	b.untilText(".prose", "slow30 ") // it goes on by itself
-	b.click(".send .stop")
+	b.click(".halt .stop")
 	b.untilText(".foot", "stopped")
-	b.until("the composer", "document.querySelector('.send textarea')")
+	b.until("the composer", "document.querySelector('.send button')")
 	words := strings.Fields(eval[string](b, "document.querySelector('.prose').textContent"))
 	for i, word := range words {
 		if word != fmt.Sprintf("slow%d", i) {
@@ -147,7 +147,7 @@ func TestWithoutJavaScript(t *testing.T) {
 	if out := eval[string](b, "document.querySelector('.tool .output').textContent"); !strings.Contains(out, "done") {
 		t.Errorf("output %q", out)
 	}
-	b.reloadUntil("the composer", "document.querySelector('.send textarea')")
+	b.reloadUntil("the composer", "document.querySelector('.send button')")
 	b.fill(".send textarea", "script:hello")
 	b.click(".send button")
 	b.reloadUntil("the second answer", "[...document.querySelectorAll('.prose')].some(e => e.textContent.includes('Hello from the scripted model'))")
@@ -160,7 +160,7 @@ func TestKill9OfNod(t *testing.T) {
 	_, page := w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"script:hello"}})
 	path := sessionPath.FindString(page)
 	w.untilPage(c, path, "Hello from the")
-	w.untilPage(c, path, "What should be done next?")
+	w.untilPage(c, path, ">Send<")
 	before := transcriptOf(t, w, c, path)
 	w.nod.kill(syscall.SIGKILL)
 	w.start()
@@ -215,7 +215,7 @@ func TestKill9OfCodex(t *testing.T) {
 	t.Logf("the page said so %v after the kill", time.Since(killed).Round(time.Millisecond))
 	b.untilText(".failed", "The link to Codex was lost while this turn ran")
 	b.untilText(".st", "failed")
-	b.until("the composer", "document.querySelector('.send textarea')")
+	b.until("the composer", "document.querySelector('.send button')")
 	if n := eval[int](b, "document.querySelectorAll('.tool.run, .card').length"); n != 0 {
 		t.Errorf("%d things still run or wait", n)
 	}

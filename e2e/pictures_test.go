@@ -50,8 +50,8 @@ func TestPictures(t *testing.T) {
 
 	start("Rename the package and fix what that breaks.")
 	card()
-	b.click(".send .stop")
-	b.until("the end", "document.querySelector('.send textarea')")
+	b.click(".halt .stop")
+	b.until("the end", "document.querySelector('.send button')")
 	finished := start("The LRU in cache.go grows without limit. Bound it to 10,000 entries and add a test.")
 	pending := false
 	for range 12 {
@@ -72,7 +72,7 @@ func TestPictures(t *testing.T) {
 		}
 		answer()
 	}
-	b.until("the end", "document.querySelector('.send textarea')")
+	b.until("the end", "document.querySelector('.send button')")
 	waiting := start("Upgrade echo to the newest release of version 4 and run all tests.")
 	card()
 	answer()

@@ -9,7 +9,6 @@ package handlers
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -144,9 +143,4 @@ func NewHTTPServer(s *Server) *http.Server {
 	}
 	srv.RegisterOnShutdown(s.Close)
 	return srv
-}
-
-// Address is the address of a page for a browser on this machine.
-func Address(port, basePath, path string) string {
-	return "http://" + net.JoinHostPort("127.0.0.1", port) + basePath + path
 }

@@ -51,7 +51,7 @@
   // Enter sends where there is a keyboard, and begins a line where there is not.
   document.addEventListener('keydown', e => {
     if (e.key !== 'Enter' || e.shiftKey || e.isComposing || !e.target.matches('.send textarea')) return;
-    if (!matchMedia('(pointer: fine)').matches) return;
+    if (!matchMedia('(pointer: fine)').matches || !e.target.form.querySelector('button')) return;
     e.preventDefault();
     e.target.form.requestSubmit();
   });

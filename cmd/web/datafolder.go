@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -13,7 +14,7 @@ func openData(dir string) (lock *os.File, err error) {
 	if err := checkData(dir, true); err != nil {
 		return nil, err
 	}
-	lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err = os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the data folder %s cannot be used: %w", dir, err)
 	}
@@ -23,6 +24,32 @@ func openData(dir string) (lock *os.File, err error) {
 	}
 	return lock, nil
 }
+
+// noteAddress writes where nod listens into its lock, for nod login-url.
+func noteAddress(lock *os.File, address string) error {
+	if err := lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err := lock.WriteAt([]byte(address), 0)
+	return err
+}
+
+// runningAddress returns where the nod of a data folder listens.
+func runningAddress(dir string) (string, error) {
+	lock, err := os.Open(filepath.Join(dir, lockName))
+	if err != nil {
+		return "", fmt.Errorf("there is no nod in %s yet; start nod first", dir)
+	}
+	defer func() { _ = lock.Close() }()
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+		return "", fmt.Errorf("no nod is running on %s; start nod first, it prints a link", dir)
+	}
+	b, err := io.ReadAll(lock)
+	return string(b), err
+}
+
+// lockName is the file in the data folder that a running nod holds locked.
+const lockName = "lock"
 
 // checkData refuses a folder that others own or can write to, and closes one
 // that others can read. Nothing that is created from here on can be read by others.

@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -60,8 +59,9 @@ func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) 
 	if err := checkData(cfg.Data, false); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(cfg.Data, journal.FileName)); err != nil {
-		return fmt.Errorf("there is no nod in %s yet; start nod first", cfg.Data)
+	address, err := runningAddress(cfg.Data)
+	if err != nil {
+		return err
 	}
 	store, err := journal.Open(ctx, cfg.Data, log)
 	if err != nil {
@@ -72,11 +72,7 @@ func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	_, port, err := net.SplitHostPort(cfg.Listen)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out, handlers.Address(port, cfg.BasePath, "/login")+auth.LoginFragment(token))
+	_, err = fmt.Fprintln(out, "http://"+address+cfg.BasePath+"/login"+auth.LoginFragment(token))
 	return err
 }
 
@@ -93,6 +89,9 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 		return fmt.Errorf("nod cannot listen on %s: %w", cfg.Listen, err)
 	}
 	defer func() { _ = listener.Close() }()
+	if err := noteAddress(lock, listener.Addr().String()); err != nil {
+		return fmt.Errorf("the data folder %s cannot be written: %w", cfg.Data, err)
+	}
 
 	store, err := journal.Open(ctx, cfg.Data, log)
 	if err != nil {
@@ -120,7 +119,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	failed := make(chan error, 1)
 	go func() { failed <- http.Serve(listener) }()
 	_, _ = fmt.Fprintf(out, "nod is running. Open this link to log in (once, within ten minutes):\n\n  %s\n\n",
-		handlers.Address(fmt.Sprint(port), cfg.BasePath, "/login")+auth.LoginFragment(token))
+		"http://"+listener.Addr().String()+cfg.BasePath+"/login"+auth.LoginFragment(token))
 
 	select {
 	case err = <-failed:

@@ -271,13 +271,13 @@ func TestLoginURL(t *testing.T) {
 	if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "start nod first") {
 		t.Errorf("without a nod: %v", err)
 	}
-	r, _, first := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", none)
+	r, port, first := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", none)
 	defer r.stop(t)
 	var out bytes.Buffer
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if m := link.FindStringSubmatch(out.String()); m == nil || m[2] == first {
+	if m := link.FindStringSubmatch(out.String()); m == nil || m[2] == first || m[1] != port {
 		t.Errorf("got %q", out.String())
 	}
 }
