@@ -291,6 +291,9 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 		var words []string
 		if c.ExitCode != nil {
 			words = append(words, fmt.Sprintf("exit %d", *c.ExitCode))
+			if *c.ExitCode == 0 && v.class == "bad" { // it outlived its turn, and ended well
+				v.class, v.mark, v.word = "ok", "✓", "done"
+			}
 		}
 		if c.DurationMs != nil {
 			words = append(words, duration(*c.DurationMs))
