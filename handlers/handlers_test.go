@@ -525,7 +525,7 @@ func (e publicError) Public() string { return string(e) }
 func TestMessageAndStop(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
-	if r := s.post(s.in, "/s/"+id+"/messages", url.Values{"text": {"my <draft>"}}); r.status != http.StatusBadGateway || !strings.Contains(r.body, "still working") {
+	if r := s.post(s.in, "/s/"+id+"/messages", url.Values{"text": {"my <draft>"}}); r.status != http.StatusConflict || !strings.Contains(r.body, "still working") || !strings.Contains(r.body, "my &lt;draft&gt;") {
 		t.Errorf("while working: %d", r.status)
 	}
 	if r := s.post(s.in, "/s/"+id+"/stop", nil); r.status != http.StatusSeeOther {

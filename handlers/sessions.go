@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"nod/state"
+	"nod/state/hub"
 	"nod/views"
 )
 
@@ -126,5 +128,9 @@ func (s *Server) afterVerb(c echo.Context, id, draft string, err error) error {
 		return err
 	}
 	s.Log.Warn("not done", "route", c.Path(), "session", id, "err", err)
-	return s.showSession(c, http.StatusBadGateway, id, draft, words)
+	status := http.StatusBadGateway
+	if errors.Is(err, hub.ErrTurnOpen) || errors.Is(err, hub.ErrNoTurn) {
+		status = http.StatusConflict
+	}
+	return s.showSession(c, status, id, draft, words)
 }

@@ -230,11 +230,7 @@ func TestStartAndStop(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	start := time.Now()
-	r.stop(t)
-	if took := time.Since(start); took > stopWithin {
-		t.Errorf("it took %v to stop", took)
-	}
+	r.stop(t) // fails if the server did not end within stopWithin
 	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
 		t.Errorf("the stream was torn off: %v", err)
 	}
