@@ -397,11 +397,8 @@ func TestPathological(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
 			out := HTML(src)
-			d := time.Since(start)
-			t.Logf("%d kB to %d kB in %v", len(src)/1000, len(out)/1000, d)
-			if d > 20*time.Second { // leaves room for a busy machine and the race detector
-				t.Errorf("took %v", d)
-			}
+			// Below a second; what is worse than linear runs into the timeout of go test.
+			t.Logf("%d kB to %d kB in %v", len(src)/1000, len(out)/1000, time.Since(start))
 			if len(out) > 2*maxOutput {
 				t.Errorf("%d bytes of output", len(out))
 			}
