@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -44,14 +43,10 @@ func (s *Server) decide(c echo.Context) error {
 		}
 	}
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
-	var expected bool
-	for _, e := range []error{approvals.ErrChanged, approvals.ErrNotPending, approvals.ErrOption, approvals.ErrNotEditable} {
-		expected = expected || errors.Is(err, e)
-	}
 	switch {
 	case err == nil:
 		return s.goTo(c, "/s/"+v.ID+"#now")
-	case expected:
+	case userErrorOf(err) != problemInternal:
 		return err
 	}
 	s.Log.Error("a decision was not recorded", "approval", a.ID, "err", err)

@@ -496,6 +496,17 @@ func TestForeignTurn(t *testing.T) {
 	}
 }
 
+// TestEmptyFileChange: what shows nothing cannot be approved.
+func TestEmptyFileChange(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	s.lines(`{"method":"item/started","params":{"threadId":"th","turnId":"tu","item":{"type":"fileChange","id":"f","changes":[]}}}`,
+		`{"method":"item/fileChange/requestApproval","id":4,"params":{"threadId":"th","turnId":"tu","itemId":"f"}}`)
+	if r := s.view().Approvals[0].Request; r.Kind != state.RequestUnknown || len(r.Options) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestForgedFileName cannot begin a second file in a diff.
 func TestForgedFileName(t *testing.T) {
 	var f fileChange

@@ -75,7 +75,7 @@ func (c *conn) serverRequest(ctx context.Context, m message) {
 	switch {
 	case readable && m.Method == "item/commandExecution/requestApproval" && p.Command != "":
 		c.askCommand(ctx, th, p, r)
-	case readable && m.Method == "item/fileChange/requestApproval" && th.changes(p.ItemID) != nil:
+	case readable && m.Method == "item/fileChange/requestApproval" && len(th.changes(p.ItemID)) > 0:
 		c.askFileChange(ctx, th, p, r)
 	case readable && m.Method == "item/tool/requestUserInput" && len(p.Questions) > 0:
 		c.askQuestions(ctx, th, p, r)
