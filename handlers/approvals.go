@@ -37,7 +37,7 @@ func (s *Server) decide(c echo.Context) error {
 	if o.Kind == state.OptionApprove {
 		d.EditedInput = edited(a.Request, c.FormValue("edited"))
 		d.Answers = answers(c, a.Request.Questions)
-		ask := c.FormValue("seen") == "" || d.EditedInput != "" || o.Group > 0
+		ask := c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
 		if ask && c.FormValue("confirmed") == "" && a.State == approvals.Pending {
 			return s.confirm(c, a, v, o, d.EditedInput)
 		}

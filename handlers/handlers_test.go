@@ -215,7 +215,7 @@ func (s *site) ask(id string, change ...func(*state.Request)) *approvals.Approva
 		Params: json.RawMessage(`{}`), Kind: state.RequestCommand, Title: "Run a command?", Input: "echo hi", Cwd: "/w",
 		Options: []state.ConfirmationOption{
 			{ID: "accept", Label: "Approve once", Kind: state.OptionApprove},
-			{ID: "acceptForSession", Label: "Approve for this session", Kind: state.OptionApprove, Group: 1},
+			{ID: "acceptForSession", Label: "Approve for this session", Kind: state.OptionApprove, Group: new(int64(1))},
 			{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
 		},
 	}
@@ -628,7 +628,7 @@ func TestQuestions(t *testing.T) {
 	a := s.ask(s.session(), func(r *state.Request) {
 		r.Kind, r.Input = state.RequestQuestion, ""
 		r.Questions = &state.InputRequest{ID: "q", Questions: []state.Question{
-			{ID: "db", Kind: "single-select", Message: "Which?", Options: []state.QuestionOption{{ID: "a", Label: "A"}, {ID: "b", Label: "B"}}, AllowFreeformInput: true},
+			{ID: "db", Kind: "single-select", Message: "Which?", Options: []state.QuestionOption{{ID: "a", Label: "A"}, {ID: "b", Label: "B"}}, AllowFreeformInput: new(true)},
 			{ID: "why", Kind: "text", Message: "Why?"},
 		}}
 		r.Options = []state.ConfirmationOption{{ID: "answer", Label: "Answer", Kind: state.OptionApprove}}

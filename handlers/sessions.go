@@ -31,7 +31,7 @@ func (s *Server) newForm(c echo.Context) error {
 	if len(in.Sessions) > 0 { // where the last one was
 		last := in.Sessions[0].State.Summary
 		f.Provider = last.Provider
-		f.Folder = state.FilePath(last.WorkingDirectory)
+		f.Folder = state.FilePath(state.Value(last.WorkingDirectory))
 	}
 	return s.render(c, http.StatusOK, views.NewPage(f))
 }

@@ -2,8 +2,10 @@ package state
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ResponsePart is one piece of an answer, in stream order (schema ResponsePart).
@@ -15,160 +17,146 @@ type ResponsePart interface{ partKind() string }
 type MarkdownPart struct {
 	ID      string `json:"id"`
 	Content Text   `json:"content"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // ReasoningPart is what the model thought (schema ReasoningResponsePart).
 type ReasoningPart struct {
 	ID      string `json:"id"`
 	Content Text   `json:"content"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// ContentRefPart is content that lies elsewhere (schema ResourceReponsePart).
+type ContentRefPart struct {
+	URI         string  `json:"uri"`
+	SizeHint    *int64  `json:"sizeHint,omitzero"` // bytes
+	ContentType *string `json:"contentType,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // ToolCallPart holds a tool call (schema ToolCallResponsePart).
 type ToolCallPart struct {
 	ToolCall ToolCall `json:"toolCall"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // NotificationPart is a remark of the system within an answer (schema
-// SystemNotificationResponsePart).
+// SystemNotificationResponsePart). Meta is nod's own addition.
 type NotificationPart struct {
 	Content StringOrMarkdown `json:"content"`
+	Meta    Meta             `json:"_meta,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
-// OpaquePart is a part of a kind this program does not know.
+// OpaquePart is a part of a kind this program does not know, as it came.
 type OpaquePart struct {
 	Kind string
-	Raw  json.RawMessage
+	Raw  jsontext.Value
 }
 
 func (*MarkdownPart) partKind() string     { return "markdown" }
 func (*ReasoningPart) partKind() string    { return "reasoning" }
+func (*ContentRefPart) partKind() string   { return "contentRef" }
 func (*ToolCallPart) partKind() string     { return "toolCall" }
 func (*NotificationPart) partKind() string { return "systemNotification" }
 func (p *OpaquePart) partKind() string     { return p.Kind }
 
-// parts gives a list of response parts its JSON form.
-type parts []ResponsePart
+// The variants' own members, without the methods below.
+type (
+	markdownMembers     MarkdownPart
+	reasoningMembers    ReasoningPart
+	contentRefMembers   ContentRefPart
+	toolCallMembers     ToolCallPart
+	notificationMembers NotificationPart
+)
 
-// MarshalJSON writes each part with its kind.
-func (ps parts) MarshalJSON() ([]byte, error) {
-	out := make([]json.RawMessage, len(ps))
-	for i, p := range ps {
-		b, err := marshalPart(p)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = b
-	}
-	return json.Marshal(out)
+// MarshalJSONTo writes the part with its kind.
+func (p *MarkdownPart) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, tagged[markdownMembers]{p.partKind(), (*markdownMembers)(p)})
 }
 
-// UnmarshalJSON reads parts of any kind; unknown kinds become OpaqueParts.
-func (ps *parts) UnmarshalJSON(b []byte) error {
-	var raw []json.RawMessage
-	if err := json.Unmarshal(b, &raw); err != nil {
+// MarshalJSONTo writes the part with its kind.
+func (p *ReasoningPart) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, tagged[reasoningMembers]{p.partKind(), (*reasoningMembers)(p)})
+}
+
+// MarshalJSONTo writes the part with its kind.
+func (p *ContentRefPart) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, tagged[contentRefMembers]{p.partKind(), (*contentRefMembers)(p)})
+}
+
+// MarshalJSONTo writes the part with its kind.
+func (p *ToolCallPart) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, tagged[toolCallMembers]{p.partKind(), (*toolCallMembers)(p)})
+}
+
+// MarshalJSONTo writes the part with its kind.
+func (p *NotificationPart) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, tagged[notificationMembers]{p.partKind(), (*notificationMembers)(p)})
+}
+
+// MarshalJSONTo writes the part as it came.
+func (p *OpaquePart) MarshalJSONTo(e *jsontext.Encoder) error { return e.WriteValue(p.Raw) }
+
+// partVariant chooses the type of a response part by its kind.
+func partVariant(raw jsontext.Value) (reflect.Type, error) {
+	kind, err := discriminant("kind", raw)
+	return map[string]reflect.Type{
+		"markdown":           reflect.TypeFor[MarkdownPart](),
+		"reasoning":          reflect.TypeFor[ReasoningPart](),
+		"contentRef":         reflect.TypeFor[ContentRefPart](),
+		"toolCall":           reflect.TypeFor[ToolCallPart](),
+		"systemNotification": reflect.TypeFor[NotificationPart](),
+	}[kind], err
+}
+
+func init() { variants[reflect.TypeFor[ResponsePart]()] = partVariant }
+
+func unmarshalPart(d *jsontext.Decoder, p *ResponsePart) error {
+	raw, err := d.ReadValue()
+	if err != nil {
 		return err
 	}
-	*ps = make(parts, len(raw))
-	for i, r := range raw {
-		p, err := unmarshalPart(r)
-		if err != nil {
-			return err
-		}
-		(*ps)[i] = p
+	kind, err := discriminant("kind", raw)
+	if err != nil {
+		return err
 	}
+	switch kind {
+	case "markdown":
+		v, err := readTagged[markdownMembers](raw, d.Options())
+		*p = (*MarkdownPart)(v)
+		return err
+	case "reasoning":
+		v, err := readTagged[reasoningMembers](raw, d.Options())
+		*p = (*ReasoningPart)(v)
+		return err
+	case "contentRef":
+		v, err := readTagged[contentRefMembers](raw, d.Options())
+		*p = (*ContentRefPart)(v)
+		return err
+	case "toolCall":
+		v, err := readTagged[toolCallMembers](raw, d.Options())
+		*p = (*ToolCallPart)(v)
+		return err
+	case "systemNotification":
+		v, err := readTagged[notificationMembers](raw, d.Options())
+		*p = (*NotificationPart)(v)
+		return err
+	}
+	*p = &OpaquePart{Kind: kind, Raw: bytes.Clone(raw)}
 	return nil
 }
 
-func marshalPart(p ResponsePart) ([]byte, error) {
-	if o, ok := p.(*OpaquePart); ok {
-		return o.Raw, nil
-	}
-	return marshalTagged("kind", p.partKind(), p)
-}
-
-func unmarshalPart(b []byte) (ResponsePart, error) {
-	var head struct {
-		Kind string `json:"kind"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("response part: %w", err)
-	}
-	var p ResponsePart
-	switch head.Kind {
-	case "markdown":
-		p = new(MarkdownPart)
-	case "reasoning":
-		p = new(ReasoningPart)
-	case "toolCall":
-		p = new(ToolCallPart)
-	case "systemNotification":
-		p = new(NotificationPart)
-	default:
-		return &OpaquePart{Kind: head.Kind, Raw: bytes.Clone(b)}, nil
-	}
-	if err := json.Unmarshal(b, p); err != nil {
-		return nil, fmt.Errorf("%s part: %w", head.Kind, err)
-	}
-	return p, nil
-}
-
-// marshalTagged writes v, a struct, as a JSON object that begins with a tag:
-// the form of every discriminated union of the schema.
-func marshalTagged(key, tag string, v any) ([]byte, error) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	head, err := json.Marshal(map[string]string{key: tag})
-	if err != nil {
-		return nil, err
-	}
-	if len(body) > 2 { // not {}
-		head = append(append(head[:len(head)-1], ','), body[1:]...)
-	}
-	return head, nil
-}
-
-type turnFields Turn
-
-// MarshalJSON writes the turn with the JSON form of its parts.
-func (t Turn) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		turnFields
-		ResponseParts parts `json:"responseParts"`
-	}{turnFields(t), t.ResponseParts})
-}
-
-// UnmarshalJSON reads a turn.
-func (t *Turn) UnmarshalJSON(b []byte) error {
-	var in struct {
-		turnFields
-		ResponseParts parts `json:"responseParts"`
-	}
-	err := json.Unmarshal(b, &in)
-	*t, t.ResponseParts = Turn(in.turnFields), in.ResponseParts
-	return err
-}
-
-type activeTurnFields ActiveTurn
-
-// MarshalJSON writes the turn with the JSON form of its parts.
-func (t ActiveTurn) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		activeTurnFields
-		ResponseParts parts `json:"responseParts"`
-	}{activeTurnFields(t), t.ResponseParts})
-}
-
-// UnmarshalJSON reads a turn.
-func (t *ActiveTurn) UnmarshalJSON(b []byte) error {
-	var in struct {
-		activeTurnFields
-		ResponseParts parts `json:"responseParts"`
-	}
-	err := json.Unmarshal(b, &in)
-	*t, t.ResponseParts = ActiveTurn(in.activeTurnFields), in.ResponseParts
-	return err
+func readTagged[T any](raw []byte, options json.Options) (*T, error) {
+	v := tagged[T]{Body: new(T)}
+	err := json.Unmarshal(raw, &v, options)
+	return v.Body, err
 }
 
 // StringOrMarkdown is text that is either plain or markdown (schema
@@ -176,29 +164,42 @@ func (t *ActiveTurn) UnmarshalJSON(b []byte) error {
 type StringOrMarkdown struct {
 	Text     string
 	Markdown bool
+	Unknown  *jsontext.Value // further members of the markdown form
 }
 
 // Plain returns text that is shown as it is.
 func Plain(s string) StringOrMarkdown { return StringOrMarkdown{Text: s} }
 
-// MarshalJSON writes a string or an object with the key markdown.
-func (s StringOrMarkdown) MarshalJSON() ([]byte, error) {
-	if s.Markdown {
-		return json.Marshal(map[string]string{"markdown": s.Text})
-	}
-	return json.Marshal(s.Text)
+type markdownForm struct {
+	Markdown string          `json:"markdown"`
+	Unknown  *jsontext.Value `json:",embed"`
 }
 
-// UnmarshalJSON reads either form.
-func (s *StringOrMarkdown) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '{' {
-		var m struct {
-			Markdown string `json:"markdown"`
+func init() {
+	variants[reflect.TypeFor[StringOrMarkdown]()] = func(raw jsontext.Value) (reflect.Type, error) {
+		if raw.Kind() == '{' {
+			return reflect.TypeFor[markdownForm](), nil
 		}
-		err := json.Unmarshal(b, &m)
-		*s = StringOrMarkdown{Text: m.Markdown, Markdown: true}
-		return err
+		return nil, nil
 	}
-	*s = StringOrMarkdown{}
-	return json.Unmarshal(b, &s.Text)
+}
+
+// MarshalJSONTo writes a string, or an object with the member markdown.
+func (s StringOrMarkdown) MarshalJSONTo(e *jsontext.Encoder) error {
+	if s.Markdown {
+		return json.MarshalEncode(e, markdownForm{s.Text, s.Unknown})
+	}
+	return e.WriteToken(jsontext.String(s.Text))
+}
+
+// UnmarshalJSONFrom reads either form.
+func (s *StringOrMarkdown) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != '{' {
+		*s = StringOrMarkdown{}
+		return json.UnmarshalDecode(d, &s.Text)
+	}
+	var m markdownForm
+	err := json.UnmarshalDecode(d, &m)
+	*s = StringOrMarkdown{m.Markdown, true, m.Unknown}
+	return err
 }

@@ -1,6 +1,9 @@
 package state
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // ReduceSession returns the state that follows s by a at time now (Unix
 // milliseconds). It returns s itself for an action that changes nothing: of an
@@ -15,20 +18,21 @@ func ReduceSession(s *Session, a Action, now int64) *Session {
 		n.Lifecycle, n.CreationError = LifecycleCreationFailed, &a.Error
 	case *SessionTurnStarted:
 		n.ActiveTurn = &ActiveTurn{ID: a.TurnID, Message: a.Message, ResponseParts: []ResponsePart{}}
-		n.Summary.Status &^= StatusIsRead
-		n.Summary.ModifiedAt = now
-		n.deriveStatus()
+		if a.QueuedMessageID != nil {
+			n.takePending(*a.QueuedMessageID)
+		}
+		n.change(func(m *SessionSummary) { m.Status, m.ModifiedAt = n.derived()&^StatusIsRead, now })
 	case *SessionDelta:
 		return n.replacePart(s, a.TurnID, func(p ResponsePart) ResponsePart {
 			if m, ok := p.(*MarkdownPart); ok && m.ID == a.PartID {
-				return &MarkdownPart{ID: m.ID, Content: m.Content.Append(a.Content)}
+				return &MarkdownPart{m.ID, m.Content.Append(a.Content), m.Unknown}
 			}
 			return nil
 		})
 	case *SessionReasoning:
 		return n.replacePart(s, a.TurnID, func(p ResponsePart) ResponsePart {
 			if r, ok := p.(*ReasoningPart); ok && r.ID == a.PartID {
-				return &ReasoningPart{ID: r.ID, Content: r.Content.Append(a.Content)}
+				return &ReasoningPart{r.ID, r.Content.Append(a.Content), r.Unknown}
 			}
 			return nil
 		})
@@ -37,7 +41,7 @@ func ReduceSession(s *Session, a Action, now int64) *Session {
 			return s
 		}
 	case *SessionToolCallStart:
-		if !n.appendPart(a.TurnID, &ToolCallPart{ToolCall{
+		if !n.appendPart(a.TurnID, &ToolCallPart{ToolCall: ToolCall{
 			ToolCallID: a.ToolCallID, ToolName: a.ToolName, DisplayName: a.DisplayName,
 			ToolClientID: a.ToolClientID, Meta: a.Meta, Status: ToolStreaming,
 		}}) {
@@ -52,6 +56,8 @@ func ReduceSession(s *Session, a Action, now int64) *Session {
 	case *SessionToolCallContentChanged:
 		return n.reduceToolCall(s, a.TurnID, a.ToolCallID, a)
 	case *SessionToolCallComplete:
+		return n.reduceToolCall(s, a.TurnID, a.ToolCallID, a)
+	case *SessionToolCallResultConfirmed:
 		return n.reduceToolCall(s, a.TurnID, a.ToolCallID, a)
 	case *SessionUsage:
 		if !n.inTurn(a.TurnID) {
@@ -68,44 +74,195 @@ func ReduceSession(s *Session, a Action, now int64) *Session {
 		return n.endTurn(s, a.TurnID, TurnError, &a.Error, now)
 	case *SessionInputRequested:
 		r := a.Request
-		n.InputRequests = slices.Clone(s.InputRequests)
 		if i := s.inputRequest(r.ID); i >= 0 {
 			if r.Answers == nil {
-				r.Answers = n.InputRequests[i].Answers
+				r.Answers = s.InputRequests[i].Answers
 			}
-			n.InputRequests[i] = &r
+			n.InputRequests = replaced(s.InputRequests, i, &r)
 		} else {
-			n.InputRequests = append(n.InputRequests, &r)
+			n.InputRequests = appended(s.InputRequests, &r)
 		}
-		n.Summary.Status &^= StatusIsRead
-		n.Summary.ModifiedAt = now
-		n.deriveStatus()
+		n.change(func(m *SessionSummary) { m.Status, m.ModifiedAt = n.derived()&^StatusIsRead, now })
+	case *SessionInputAnswerChanged:
+		i := s.inputRequest(a.RequestID)
+		if i < 0 {
+			return s
+		}
+		r := *s.InputRequests[i]
+		r.Answers = maps.Clone(r.Answers)
+		if a.Answer == nil {
+			delete(r.Answers, a.QuestionID)
+		} else {
+			put(&r.Answers, a.QuestionID, *a.Answer)
+		}
+		if len(r.Answers) == 0 {
+			r.Answers = nil
+		}
+		n.InputRequests = replaced(s.InputRequests, i, &r)
+		n.change(func(m *SessionSummary) { m.ModifiedAt = now })
 	case *SessionInputCompleted:
 		i := s.inputRequest(a.RequestID)
 		if i < 0 {
 			return s
 		}
-		n.InputRequests = slices.Delete(slices.Clone(s.InputRequests), i, i+1)
-		n.Summary.ModifiedAt = now
-		n.deriveStatus()
+		n.InputRequests = removed(s.InputRequests, i)
+		n.change(func(m *SessionSummary) { m.Status, m.ModifiedAt = n.derived(), now })
+	case *SessionPendingMessageSet:
+		p := PendingMessage{ID: a.ID, Message: a.Message}
+		if a.Kind == PendingSteering {
+			n.SteeringMessage = &p
+		} else if i := pendingAt(s.QueuedMessages, a.ID); i >= 0 {
+			n.QueuedMessages = replaced(s.QueuedMessages, i, p)
+		} else {
+			n.QueuedMessages = appended(s.QueuedMessages, p)
+		}
+	case *SessionPendingMessageRemoved:
+		if a.Kind == PendingSteering {
+			if s.SteeringMessage == nil || s.SteeringMessage.ID != a.ID {
+				return s
+			}
+			n.SteeringMessage = nil
+		} else if i := pendingAt(s.QueuedMessages, a.ID); i >= 0 {
+			n.QueuedMessages = removed(s.QueuedMessages, i)
+		} else {
+			return s
+		}
+	case *SessionQueuedMessagesReordered:
+		if s.QueuedMessages == nil {
+			return s
+		}
+		n.QueuedMessages = reordered(s.QueuedMessages, a.Order)
+	case *SessionTruncated:
+		if a.TurnID == nil {
+			n.Turns = []*Turn{}
+		} else if i := slices.IndexFunc(s.Turns, func(t *Turn) bool { return t.ID == *a.TurnID }); i >= 0 {
+			n.Turns = slices.Clip(s.Turns[:i+1])
+		} else {
+			return s
+		}
+		n.ActiveTurn, n.InputRequests = nil, nil
+		n.change(func(m *SessionSummary) { m.Status, m.ModifiedAt = n.derived(), now })
 	case *SessionTitleChanged:
-		n.Summary.Title, n.Summary.ModifiedAt = a.Title, now
+		n.change(func(m *SessionSummary) { m.Title, m.ModifiedAt = a.Title, now })
 	case *SessionModelChanged:
-		n.Summary.Model, n.Summary.ModifiedAt = &a.Model, now
+		n.change(func(m *SessionSummary) { m.Model, m.ModifiedAt = &a.Model, now })
+	case *SessionAgentChanged:
+		n.change(func(m *SessionSummary) { m.Agent, m.ModifiedAt = a.Agent, now })
+	case *SessionIsReadChanged:
+		n.change(func(m *SessionSummary) { m.Status = m.Status.with(StatusIsRead, a.IsRead) })
+	case *SessionIsArchivedChanged:
+		n.change(func(m *SessionSummary) { m.Status = m.Status.with(StatusIsArchived, a.IsArchived) })
 	case *SessionActivityChanged:
-		n.Summary.Activity = a.Activity
+		n.change(func(m *SessionSummary) { m.Activity = a.Activity })
+	case *SessionChangesetsChanged:
+		n.change(func(m *SessionSummary) { m.Changesets = a.Changesets })
+	case *SessionConfigChanged:
+		if s.Config == nil {
+			return s
+		}
+		c := *s.Config
+		c.Values = merged(c.Values, a.Config, Value(a.Replace))
+		n.Config = &c
+		n.change(func(m *SessionSummary) { m.ModifiedAt = now })
 	case *SessionMetaChanged:
 		n.Meta = a.Meta
+	case *SessionServerToolsChanged:
+		n.ServerTools = a.Tools
+	case *SessionActiveClientChanged:
+		n.ActiveClient = a.ActiveClient
+	case *SessionActiveClientToolsChanged:
+		if s.ActiveClient == nil {
+			return s
+		}
+		c := *s.ActiveClient
+		c.Tools = a.Tools
+		n.ActiveClient = &c
+	case *SessionCustomizationsChanged:
+		n.Customizations = a.Customizations
+	case *SessionCustomizationToggled:
+		i := customizationAt(s.Customizations, a.ID)
+		if i < 0 {
+			return s
+		}
+		c := *s.Customizations[i]
+		c.Enabled = &a.Enabled
+		n.Customizations = replaced(s.Customizations, i, &c)
+	case *SessionCustomizationUpdated:
+		if i := customizationAt(s.Customizations, a.Customization.ID); i >= 0 {
+			n.Customizations = replaced(s.Customizations, i, &a.Customization)
+		} else {
+			n.Customizations = appended(s.Customizations, &a.Customization)
+		}
+	case *SessionCustomizationRemoved:
+		var ok bool
+		if n.Customizations, ok = withoutCustomization(s.Customizations, a.ID); !ok {
+			return s
+		}
 	default:
 		return s
 	}
 	return &n
 }
 
+// change replaces the summary by a changed copy.
+func (s *Session) change(f func(*SessionSummary)) {
+	m := *s.Summary
+	f(&m)
+	s.Summary = &m
+}
+
 func (s *Session) inTurn(id string) bool { return s.ActiveTurn != nil && s.ActiveTurn.ID == id }
 
 func (s *Session) inputRequest(id string) int {
 	return slices.IndexFunc(s.InputRequests, func(r *InputRequest) bool { return r.ID == id })
+}
+
+func pendingAt(list []PendingMessage, id string) int {
+	return slices.IndexFunc(list, func(p PendingMessage) bool { return p.ID == id })
+}
+
+// takePending removes the pending message that became a turn.
+func (s *Session) takePending(id string) {
+	if s.SteeringMessage != nil && s.SteeringMessage.ID == id {
+		s.SteeringMessage = nil
+	}
+	if i := pendingAt(s.QueuedMessages, id); i >= 0 {
+		s.QueuedMessages = removed(s.QueuedMessages, i)
+	}
+}
+
+// reordered puts the messages that order names first, the others behind them.
+func reordered(list []PendingMessage, order []string) []PendingMessage {
+	left := slices.Clone(list)
+	out := make([]PendingMessage, 0, len(list))
+	for _, id := range order {
+		if i := pendingAt(left, id); i >= 0 {
+			out = append(out, left[i])
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	return append(out, left...)
+}
+
+func customizationAt(list []*Customization, id string) int {
+	return slices.IndexFunc(list, func(c *Customization) bool { return c.ID == id })
+}
+
+// withoutCustomization removes a container, or else the first child of that id
+// in each container. It reports whether there was one.
+func withoutCustomization(list []*Customization, id string) (out []*Customization, found bool) {
+	if i := customizationAt(list, id); i >= 0 {
+		return slices.Delete(slices.Clone(list), i, i+1), true
+	}
+	out = slices.Clone(list)
+	for i, c := range out {
+		if k := customizationAt(c.Children, id); k >= 0 {
+			n := *c
+			n.Children = slices.Delete(slices.Clone(c.Children), k, k+1)
+			out[i], found = &n, true
+		}
+	}
+	return out, found
 }
 
 // appendPart copies the list, so that no older state sees the new part: parts
@@ -115,7 +272,7 @@ func (s *Session) appendPart(turn string, p ResponsePart) bool {
 		return false
 	}
 	t := *s.ActiveTurn
-	t.ResponseParts = append(slices.Clip(t.ResponseParts), p)
+	t.ResponseParts = appended(t.ResponseParts, p)
 	s.ActiveTurn = &t
 	return true
 }
@@ -129,8 +286,7 @@ func (s *Session) replacePart(old *Session, turn string, f func(ResponsePart) Re
 	for i, p := range slices.Backward(s.ActiveTurn.ResponseParts) {
 		if q := f(p); q != nil {
 			t := *s.ActiveTurn
-			t.ResponseParts = slices.Clone(t.ResponseParts)
-			t.ResponseParts[i] = q
+			t.ResponseParts = replaced(t.ResponseParts, i, q)
 			s.ActiveTurn = &t
 			return s
 		}
@@ -139,6 +295,7 @@ func (s *Session) replacePart(old *Session, turn string, f func(ResponsePart) Re
 }
 
 func (s *Session) reduceToolCall(old *Session, turn, id string, a Action) *Session {
+	asked, asks := false, false
 	n := s.replacePart(old, turn, func(p ResponsePart) ResponsePart {
 		c, ok := p.(*ToolCallPart)
 		if !ok || c.ToolCall.ToolCallID != id {
@@ -148,10 +305,11 @@ func (s *Session) reduceToolCall(old *Session, turn, id string, a Action) *Sessi
 		if !t.reduce(a) {
 			return nil
 		}
-		return &ToolCallPart{t}
+		asked, asks = c.ToolCall.asks(), t.asks()
+		return &ToolCallPart{t, c.Unknown}
 	})
-	if n != old {
-		n.deriveStatus()
+	if asked != asks {
+		n.change(func(m *SessionSummary) { m.Status = n.derived() })
 	}
 	return n
 }
@@ -159,17 +317,14 @@ func (s *Session) reduceToolCall(old *Session, turn, id string, a Action) *Sessi
 // reduce changes t by a and reports whether t was in a state that a applies to.
 // Each new state is built from the fields that the schema gives it.
 func (t *ToolCall) reduce(a Action) bool {
-	base := ToolCall{
-		ToolCallID: t.ToolCallID, ToolName: t.ToolName, DisplayName: t.DisplayName,
-		ToolClientID: t.ToolClientID, Meta: t.Meta,
-		InvocationMessage: t.InvocationMessage, ToolInput: t.ToolInput, SelectedOption: t.SelectedOption,
-	}
+	next := t.base()
+	next.SelectedOption = t.SelectedOption
 	switch a := a.(type) {
 	case *SessionToolCallDelta:
 		if t.Status != ToolStreaming {
 			return false
 		}
-		t.PartialInput += a.Content
+		t.PartialInput = t.PartialInput.Append(a.Content)
 		if a.InvocationMessage != nil {
 			t.InvocationMessage = a.InvocationMessage
 		}
@@ -178,28 +333,30 @@ func (t *ToolCall) reduce(a Action) bool {
 		if t.Status != ToolStreaming && t.Status != ToolRunning {
 			return false
 		}
-		base.InvocationMessage, base.ToolInput, base.SelectedOption = &a.InvocationMessage, a.ToolInput, nil
+		next.InvocationMessage, next.ToolInput, next.SelectedOption = &a.InvocationMessage, a.ToolInput, nil
 		if a.Confirmed != "" {
-			base.Status, base.Confirmed = ToolRunning, a.Confirmed
+			next.Status, next.Confirmed = ToolRunning, a.Confirmed
 		} else {
-			base.Status = ToolPendingConfirmation
-			base.ConfirmationTitle, base.Edits, base.Editable, base.Options = a.ConfirmationTitle, a.Edits, a.Editable, a.Options
+			next.Status = ToolPendingConfirmation
+			next.ConfirmationTitle, next.Edits, next.Editable, next.Options = a.ConfirmationTitle, a.Edits, a.Editable, a.Options
 		}
 	case *SessionToolCallConfirmed:
 		if t.Status != ToolPendingConfirmation {
 			return false
 		}
-		if i := slices.IndexFunc(t.Options, func(o ConfirmationOption) bool { return o.ID == a.SelectedOptionID }); i >= 0 {
-			base.SelectedOption = &t.Options[i]
+		if a.SelectedOptionID != nil {
+			if i := slices.IndexFunc(t.Options, func(o ConfirmationOption) bool { return o.ID == *a.SelectedOptionID }); i >= 0 {
+				next.SelectedOption = &t.Options[i]
+			}
 		}
 		if a.Approved {
-			base.Status, base.Confirmed = ToolRunning, a.Confirmed
-			if a.EditedToolInput != "" {
-				base.ToolInput = a.EditedToolInput
+			next.Status, next.Confirmed = ToolRunning, a.Confirmed
+			if a.EditedToolInput != nil {
+				next.ToolInput = a.EditedToolInput
 			}
 		} else {
-			base.Status = ToolCancelled
-			base.Reason, base.ReasonMessage, base.UserSuggestion = a.Reason, a.ReasonMessage, a.UserSuggestion
+			next.Status = ToolCancelled
+			next.Reason, next.ReasonMessage, next.UserSuggestion = a.Reason, a.ReasonMessage, a.UserSuggestion
 		}
 	case *SessionToolCallContentChanged:
 		if t.Status != ToolRunning {
@@ -210,22 +367,41 @@ func (t *ToolCall) reduce(a Action) bool {
 	case *SessionToolCallComplete:
 		switch t.Status {
 		case ToolRunning:
-			base.Confirmed = t.Confirmed
+			next.Confirmed = t.Confirmed
 		case ToolPendingConfirmation:
-			base.Confirmed = ConfirmedNotNeeded
+			next.Confirmed = ConfirmedNotNeeded
 		default:
 			return false
 		}
-		base.Status = ToolCompleted
-		if a.RequiresResultConfirmation {
-			base.Status = ToolPendingResult
+		next.Status = ToolCompleted
+		if Value(a.RequiresResultConfirmation) {
+			next.Status = ToolPendingResult
 		}
-		r := a.Result
-		base.Success, base.PastTenseMessage, base.Content, base.StructuredContent, base.Error =
+		r := &a.Result
+		next.Success, next.PastTenseMessage, next.Content, next.StructuredContent, next.Error =
 			&r.Success, &r.PastTenseMessage, r.Content, r.StructuredContent, r.Error
+		next.Unknown = joined(t.Unknown, r.Unknown)
+	case *SessionToolCallResultConfirmed:
+		if t.Status != ToolPendingResult {
+			return false
+		}
+		if a.Approved {
+			t.Status = ToolCompleted
+			return true
+		}
+		next.Status, next.Reason = ToolCancelled, CancelledResultDenied
 	}
-	*t = base
+	*t = next
 	return true
+}
+
+// base returns a call with what all of its states have.
+func (t *ToolCall) base() ToolCall {
+	return ToolCall{
+		ToolCallID: t.ToolCallID, ToolName: t.ToolName, DisplayName: t.DisplayName,
+		ToolClientID: t.ToolClientID, Meta: t.Meta,
+		InvocationMessage: t.InvocationMessage, ToolInput: t.ToolInput, Unknown: t.Unknown,
+	}
 }
 
 func (s *Session) endTurn(old *Session, id string, how TurnState, e *ErrorInfo, now int64) *Session {
@@ -239,40 +415,82 @@ func (s *Session) endTurn(old *Session, id string, how TurnState, e *ErrorInfo, 
 		if !ok || !c.ToolCall.Open() {
 			continue
 		}
-		was := c.ToolCall
-		skipped := ToolCall{
-			ToolCallID: was.ToolCallID, ToolName: was.ToolName, DisplayName: was.DisplayName,
-			ToolClientID: was.ToolClientID, Meta: was.Meta, Status: ToolCancelled, Reason: CancelledSkipped,
-			InvocationMessage: was.InvocationMessage, ToolInput: was.ToolInput,
-		}
+		skipped := c.ToolCall.base()
+		skipped.Status, skipped.Reason = ToolCancelled, CancelledSkipped
 		if skipped.InvocationMessage == nil {
 			skipped.InvocationMessage = new(StringOrMarkdown)
 		}
-		parts[i] = &ToolCallPart{skipped}
+		parts[i] = &ToolCallPart{skipped, c.Unknown}
 	}
-	s.Turns = append(slices.Clip(s.Turns), &Turn{ID: t.ID, Message: t.Message, ResponseParts: parts, Usage: t.Usage, State: how, Error: e})
+	s.Turns = appended(s.Turns, &Turn{t.ID, t.Message, parts, t.Usage, how, e, t.Unknown})
 	s.ActiveTurn, s.InputRequests = nil, nil
-	s.Summary.ModifiedAt = now
-	s.deriveStatus()
-	if e != nil {
-		s.Summary.Status = s.Summary.Status&^statusActivity | StatusError
-	}
+	s.change(func(m *SessionSummary) {
+		m.Status, m.ModifiedAt = s.derived(), now
+		if e != nil {
+			m.Status = m.Status&^statusActivity | StatusError
+		}
+	})
 	return s
 }
 
-// deriveStatus recomputes the activity bits; the flags above them stay.
-func (s *Session) deriveStatus() {
+// derived returns the status with its activity bits as the state says they are;
+// the flags above them stay.
+func (s *Session) derived() Status {
 	activity := StatusIdle
 	if s.ActiveTurn != nil {
 		activity = StatusInProgress
-		for _, p := range s.ActiveTurn.ResponseParts {
-			if c, ok := p.(*ToolCallPart); ok && (c.ToolCall.Status == ToolPendingConfirmation || c.ToolCall.Status == ToolPendingResult) {
-				activity = StatusInputNeeded
-			}
+		if slices.ContainsFunc(s.ActiveTurn.ResponseParts, func(p ResponsePart) bool {
+			c, ok := p.(*ToolCallPart)
+			return ok && c.ToolCall.asks()
+		}) {
+			activity = StatusInputNeeded
 		}
 	}
 	if len(s.InputRequests) > 0 {
 		activity = StatusInputNeeded
 	}
-	s.Summary.Status = s.Summary.Status&^statusActivity | activity
+	return s.Summary.Status&^statusActivity | activity
+}
+
+func (s Status) with(flag Status, on bool) Status {
+	if on {
+		return s | flag
+	}
+	return s &^ flag
+}
+
+// merged returns the values after a configuration's change.
+func merged[V any](values, changes map[string]V, replace bool) map[string]V {
+	if replace {
+		return changes
+	}
+	out := maps.Clone(values)
+	for k, v := range changes {
+		put(&out, k, v)
+	}
+	return out
+}
+
+func put[V any](m *map[string]V, k string, v V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[k] = v
+}
+
+// appended, replaced and removed leave the list they are given as it is. An
+// empty list that was there becomes nil, which is absent, in removed.
+func appended[T any](list []T, x T) []T { return append(slices.Clip(list), x) }
+
+func replaced[T any](list []T, i int, x T) []T {
+	out := slices.Clone(list)
+	out[i] = x
+	return out
+}
+
+func removed[T any](list []T, i int) []T {
+	if len(list) == 1 {
+		return nil
+	}
+	return slices.Delete(slices.Clone(list), i, i+1)
 }

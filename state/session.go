@@ -1,8 +1,9 @@
 package state
 
 import (
-	"encoding/json"
 	"net/url"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Status is SessionSummary.status: a bit set whose lower five bits are one
@@ -17,12 +18,16 @@ const (
 	StatusInProgress  Status = 8
 	StatusInputNeeded Status = 24
 	StatusIsRead      Status = 32
+	StatusIsArchived  Status = 64
 
 	statusActivity Status = 31
 )
 
 // Activity returns the exclusive lower bits.
 func (s Status) Activity() Status { return s & statusActivity }
+
+// Archived reports whether a person has put the session away.
+func (s Status) Archived() bool { return s&StatusIsArchived != 0 }
 
 // Lifecycle is the initialization state of a session (schema SessionLifecycle).
 type Lifecycle string
@@ -37,40 +42,91 @@ const (
 // Session is the state of one session channel (schema SessionState). A Session
 // reached through a pointer is never changed: reducers return a new one.
 type Session struct {
-	Summary       SessionSummary             `json:"summary"`
-	Lifecycle     Lifecycle                  `json:"lifecycle"`
-	CreationError *ErrorInfo                 `json:"creationError,omitempty"`
-	Turns         []*Turn                    `json:"turns"`
-	ActiveTurn    *ActiveTurn                `json:"activeTurn,omitempty"`
-	InputRequests []*InputRequest            `json:"inputRequests,omitempty"`
-	Meta          map[string]json.RawMessage `json:"_meta,omitempty"`
+	Summary         *SessionSummary      `json:"summary"` // never nil
+	Lifecycle       Lifecycle            `json:"lifecycle"`
+	CreationError   *ErrorInfo           `json:"creationError,omitzero"`
+	ServerTools     []ToolDefinition     `json:"serverTools,omitzero"`
+	ActiveClient    *SessionActiveClient `json:"activeClient,omitzero"`
+	Turns           []*Turn              `json:"turns"`
+	ActiveTurn      *ActiveTurn          `json:"activeTurn,omitzero"`
+	SteeringMessage *PendingMessage      `json:"steeringMessage,omitzero"`
+	QueuedMessages  []PendingMessage     `json:"queuedMessages,omitzero"`
+	InputRequests   []*InputRequest      `json:"inputRequests,omitzero"`
+	Config          *SessionConfigState  `json:"config,omitzero"`
+	Customizations  []*Customization     `json:"customizations,omitzero"`
+	Meta            Meta                 `json:"_meta,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
-// SessionSummary is what a list of sessions shows (schema SessionSummary).
-// Times are Unix milliseconds.
+// SessionSummary is what a list of sessions shows (schema SessionSummary). Like
+// a Session it is never changed. Times are Unix milliseconds.
 type SessionSummary struct {
-	Resource         string          `json:"resource"`
-	Provider         string          `json:"provider"`
-	Title            string          `json:"title"`
-	Status           Status          `json:"status"`
-	Activity         string          `json:"activity,omitempty"`
-	CreatedAt        int64           `json:"createdAt"`
-	ModifiedAt       int64           `json:"modifiedAt"`
-	Model            *ModelSelection `json:"model,omitempty"`
-	WorkingDirectory string          `json:"workingDirectory,omitempty"`
+	Resource         string             `json:"resource"`
+	Provider         string             `json:"provider"`
+	Title            string             `json:"title"`
+	Status           Status             `json:"status"`
+	Activity         *string            `json:"activity,omitzero"`
+	CreatedAt        int64              `json:"createdAt"`
+	ModifiedAt       int64              `json:"modifiedAt"`
+	Project          *ProjectInfo       `json:"project,omitzero"`
+	Model            *ModelSelection    `json:"model,omitzero"`
+	Agent            *AgentSelection    `json:"agent,omitzero"`
+	WorkingDirectory *string            `json:"workingDirectory,omitzero"` // URI
+	Changesets       []ChangesetSummary `json:"changesets,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// ProjectInfo names the project a session works in (schema ProjectInfo).
+type ProjectInfo struct {
+	URI         string `json:"uri"`
+	DisplayName string `json:"displayName"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // ModelSelection names a chosen model (schema ModelSelection).
 type ModelSelection struct {
 	ID     string            `json:"id"`
-	Config map[string]string `json:"config,omitempty"`
+	Config map[string]string `json:"config,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// AgentSelection names a chosen agent customization (schema AgentSelection).
+type AgentSelection struct {
+	URI string `json:"uri"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// SessionConfigState is a session's configuration (schema SessionConfigState).
+type SessionConfigState struct {
+	Schema ConfigSchema              `json:"schema"`
+	Values map[string]jsontext.Value `json:"values"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// SessionActiveClient is the client that offers tools to a session (schema
+// SessionActiveClient).
+type SessionActiveClient struct {
+	ClientID       string           `json:"clientId"`
+	DisplayName    *string          `json:"displayName,omitzero"`
+	Tools          []ToolDefinition `json:"tools"`
+	Customizations []*Customization `json:"customizations,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // ErrorInfo describes a failure (schema ErrorInfo).
 type ErrorInfo struct {
-	ErrorType string `json:"errorType"`
-	Message   string `json:"message"`
-	Stack     string `json:"stack,omitempty"`
+	ErrorType string  `json:"errorType"`
+	Message   string  `json:"message"`
+	Stack     *string `json:"stack,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // TurnState tells how a turn ended (schema TurnState).
@@ -88,9 +144,11 @@ type Turn struct {
 	ID            string         `json:"id"`
 	Message       Message        `json:"message"`
 	ResponseParts []ResponsePart `json:"responseParts"`
-	Usage         *UsageInfo     `json:"usage,omitempty"`
+	Usage         *UsageInfo     `json:"usage,omitzero"`
 	State         TurnState      `json:"state"`
-	Error         *ErrorInfo     `json:"error,omitempty"`
+	Error         *ErrorInfo     `json:"error,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // ActiveTurn is the turn in progress (schema ActiveTurn).
@@ -98,19 +156,26 @@ type ActiveTurn struct {
 	ID            string         `json:"id"`
 	Message       Message        `json:"message"`
 	ResponseParts []ResponsePart `json:"responseParts"`
-	Usage         *UsageInfo     `json:"usage,omitempty"`
+	Usage         *UsageInfo     `json:"usage,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // Message starts or steers a turn (schema Message).
 type Message struct {
-	Text   string                     `json:"text"`
-	Origin MessageOrigin              `json:"origin"`
-	Meta   map[string]json.RawMessage `json:"_meta,omitempty"`
+	Text        string              `json:"text"`
+	Origin      MessageOrigin       `json:"origin"`
+	Attachments []MessageAttachment `json:"attachments,omitzero"`
+	Meta        Meta                `json:"_meta,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
-// MessageOrigin tells who wrote a message (schema Message.origin).
+// MessageOrigin tells who wrote a message (schema Message.origin, MessageKind).
 type MessageOrigin struct {
 	Kind string `json:"kind"` // user or systemNotification
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // UserMessage returns a message written by a person.
@@ -118,46 +183,90 @@ func UserMessage(text string) Message {
 	return Message{Text: text, Origin: MessageOrigin{Kind: "user"}}
 }
 
+// PendingMessage waits until the agent takes it (schema PendingMessage).
+type PendingMessage struct {
+	ID      string  `json:"id"`
+	Message Message `json:"message"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// PendingMessageKind tells how a message waits (schema PendingMessageKind).
+type PendingMessageKind string
+
+// Values of PendingMessageKind.
+const (
+	PendingSteering PendingMessageKind = "steering" // for the turn in progress; there is one at most
+	PendingQueued   PendingMessageKind = "queued"   // for a turn of its own
+)
+
+// MessageAttachment goes along with a message (schema MessageAttachment). Type
+// decides which fields have a meaning.
+type MessageAttachment struct {
+	Type                string         `json:"type"` // simple, embeddedResource, resource
+	Label               string         `json:"label"`
+	Range               *TextRange     `json:"range,omitzero"` // of the message's text that refers to it
+	DisplayKind         *string        `json:"displayKind,omitzero"`
+	ModelRepresentation *string        `json:"modelRepresentation,omitzero"` // simple
+	Data                *string        `json:"data,omitzero"`                // embeddedResource: base64
+	URI                 *string        `json:"uri,omitzero"`                 // resource
+	SizeHint            *int64         `json:"sizeHint,omitzero"`            // resource: bytes
+	ContentType         *string        `json:"contentType,omitzero"`
+	Selection           *TextSelection `json:"selection,omitzero"`
+	Meta                Meta           `json:"_meta,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// TextPosition counts from 0 (schema TextPosition).
+type TextPosition struct {
+	Line      int64 `json:"line"`
+	Character int64 `json:"character"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// TextRange is a span of text (schema TextRange).
+type TextRange struct {
+	Start TextPosition `json:"start"`
+	End   TextPosition `json:"end"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
+// TextSelection is what was selected in a resource (schema TextSelection).
+type TextSelection struct {
+	Range TextRange `json:"range"`
+
+	Unknown *jsontext.Value `json:",embed"`
+}
+
 // UsageInfo counts tokens (schema UsageInfo). A nil count was not reported.
 type UsageInfo struct {
-	InputTokens     *int64                     `json:"inputTokens,omitempty"`
-	OutputTokens    *int64                     `json:"outputTokens,omitempty"`
-	Model           string                     `json:"model,omitempty"`
-	CacheReadTokens *int64                     `json:"cacheReadTokens,omitempty"`
-	Meta            map[string]json.RawMessage `json:"_meta,omitempty"`
+	InputTokens     *int64  `json:"inputTokens,omitzero"`
+	OutputTokens    *int64  `json:"outputTokens,omitzero"`
+	Model           *string `json:"model,omitzero"`
+	CacheReadTokens *int64  `json:"cacheReadTokens,omitzero"`
+	Meta            Meta    `json:"_meta,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
-// InputRequest asks a person questions (schema SessionInputRequest).
-type InputRequest struct {
-	ID        string                     `json:"id"`
-	Message   string                     `json:"message,omitempty"`
-	URL       string                     `json:"url,omitempty"`
-	Questions []Question                 `json:"questions,omitempty"`
-	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
+// Value returns what an optional field holds, or the zero value.
+func Value[T any](field *T) (v T) {
+	if field != nil {
+		v = *field
+	}
+	return v
 }
 
-// Question is one question of an InputRequest (schema SessionInputQuestion).
-// Kind decides which of the other fields have a meaning.
-type Question struct {
-	ID                 string           `json:"id"`
-	Kind               string           `json:"kind"` // text, number, integer, boolean, single-select, multi-select
-	Title              string           `json:"title,omitempty"`
-	Message            string           `json:"message"`
-	Required           bool             `json:"required,omitempty"`
-	Options            []QuestionOption `json:"options,omitempty"`
-	AllowFreeformInput bool             `json:"allowFreeformInput,omitempty"`
-	Format             string           `json:"format,omitempty"`
-	Min                *float64         `json:"min,omitempty"`
-	Max                *float64         `json:"max,omitempty"`
-	DefaultValue       json.RawMessage  `json:"defaultValue,omitempty"`
-}
-
-// QuestionOption is a choice (schema SessionInputOption).
-type QuestionOption struct {
-	ID          string `json:"id"`
-	Label       string `json:"label"`
-	Description string `json:"description,omitempty"`
-	Recommended bool   `json:"recommended,omitempty"`
+// Optional returns a field that is missing if v is the zero value.
+func Optional[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
 }
 
 // FileURI returns the URI of a file or folder on this machine.

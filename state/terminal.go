@@ -1,131 +1,140 @@
 package state
 
 import (
-	"encoding/json"
-	"fmt"
+	"bytes"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Terminal is the state of one terminal channel (schema TerminalState).
 type Terminal struct {
 	Title                    string         `json:"title"`
-	Cwd                      string         `json:"cwd,omitempty"`
+	Cwd                      *string        `json:"cwd,omitzero"` // URI
+	Cols                     *int64         `json:"cols,omitzero"`
+	Rows                     *int64         `json:"rows,omitzero"`
 	Content                  []TerminalPart `json:"content"`
-	ExitCode                 *int           `json:"exitCode,omitempty"`
+	ExitCode                 *int64         `json:"exitCode,omitzero"`
 	Claim                    TerminalClaim  `json:"claim"`
-	SupportsCommandDetection bool           `json:"supportsCommandDetection,omitempty"`
+	SupportsCommandDetection *bool          `json:"supportsCommandDetection,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // TerminalClaim tells who holds a terminal (schema TerminalClaim). Kind is
 // client or session and decides which fields have a meaning.
 type TerminalClaim struct {
-	Kind       string `json:"kind"`
-	ClientID   string `json:"clientId,omitempty"`
-	Session    string `json:"session,omitempty"`
-	TurnID     string `json:"turnId,omitempty"`
-	ToolCallID string `json:"toolCallId,omitempty"`
+	Kind       string  `json:"kind"`
+	ClientID   *string `json:"clientId,omitzero"`
+	Session    *string `json:"session,omitzero"` // URI
+	TurnID     *string `json:"turnId,omitzero"`
+	ToolCallID *string `json:"toolCallId,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
-// TerminalPart is a piece of output (schema TerminalContentPart). Type is
-// unclassified, with Value, or command, with the other fields.
-type TerminalPart struct {
-	Type        string
-	Value       Text
-	CommandID   string
-	CommandLine string
-	Output      Text
-	Timestamp   int64 // Unix milliseconds
-	IsComplete  bool
-	ExitCode    *int
-	DurationMs  *int64
+// SessionClaim returns the claim of a session.
+func SessionClaim(uri string) TerminalClaim { return TerminalClaim{Kind: "session", Session: &uri} }
+
+// TerminalPart is a piece of output (schema TerminalContentPart). Like response
+// parts its implementations are pointers that never change once in a state.
+type TerminalPart interface{ terminalPartType() string }
+
+// UnclassifiedPart is output that belongs to no known command (schema
+// TerminalUnclassifiedPart).
+type UnclassifiedPart struct {
+	Value Text `json:"value"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
-type commandPart struct {
+// CommandPart is a command and its output (schema TerminalCommandPart).
+type CommandPart struct {
 	CommandID   string `json:"commandId"`
 	CommandLine string `json:"commandLine"`
 	Output      Text   `json:"output"`
-	Timestamp   int64  `json:"timestamp"`
+	Timestamp   int64  `json:"timestamp"` // Unix milliseconds
 	IsComplete  bool   `json:"isComplete"`
-	ExitCode    *int   `json:"exitCode,omitempty"`
-	DurationMs  *int64 `json:"durationMs,omitempty"`
+	ExitCode    *int64 `json:"exitCode,omitzero"`
+	DurationMs  *int64 `json:"durationMs,omitzero"`
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
-// MarshalJSON writes the fields of the part's type.
-func (p TerminalPart) MarshalJSON() ([]byte, error) {
-	if p.Type != "command" {
-		return marshalTagged("type", p.Type, struct {
-			Value Text `json:"value"`
-		}{p.Value})
-	}
-	return marshalTagged("type", p.Type, commandPart{p.CommandID, p.CommandLine, p.Output, p.Timestamp, p.IsComplete, p.ExitCode, p.DurationMs})
+// OpaqueTerminalPart is a part of a type this program does not know.
+type OpaqueTerminalPart struct {
+	Type string
+	Raw  jsontext.Value
 }
 
-// UnmarshalJSON reads a part of either type.
-func (p *TerminalPart) UnmarshalJSON(b []byte) error {
-	var in struct {
-		Type  string `json:"type"`
-		Value Text   `json:"value"`
-		commandPart
+func (*UnclassifiedPart) terminalPartType() string     { return "unclassified" }
+func (*CommandPart) terminalPartType() string          { return "command" }
+func (p *OpaqueTerminalPart) terminalPartType() string { return p.Type }
+
+type (
+	unclassifiedMembers UnclassifiedPart
+	commandMembers      CommandPart
+)
+
+// MarshalJSONTo writes the part with its type.
+func (p *UnclassifiedPart) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, typed[unclassifiedMembers]{p.terminalPartType(), (*unclassifiedMembers)(p)})
+}
+
+// MarshalJSONTo writes the part with its type.
+func (p *CommandPart) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, typed[commandMembers]{p.terminalPartType(), (*commandMembers)(p)})
+}
+
+// MarshalJSONTo writes the part as it came.
+func (p *OpaqueTerminalPart) MarshalJSONTo(e *jsontext.Encoder) error { return e.WriteValue(p.Raw) }
+
+func init() {
+	variants[reflect.TypeFor[TerminalPart]()] = func(raw jsontext.Value) (reflect.Type, error) {
+		kind, err := discriminant("type", raw)
+		return map[string]reflect.Type{
+			"unclassified": reflect.TypeFor[UnclassifiedPart](),
+			"command":      reflect.TypeFor[CommandPart](),
+		}[kind], err
 	}
-	if err := json.Unmarshal(b, &in); err != nil {
-		return fmt.Errorf("terminal part: %w", err)
+}
+
+func unmarshalTerminalPart(d *jsontext.Decoder, p *TerminalPart) error {
+	raw, err := d.ReadValue()
+	if err != nil {
+		return err
 	}
-	c := in.commandPart
-	*p = TerminalPart{in.Type, in.Value, c.CommandID, c.CommandLine, c.Output, c.Timestamp, c.IsComplete, c.ExitCode, c.DurationMs}
+	kind, err := discriminant("type", raw)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "unclassified":
+		v, err := readTyped[unclassifiedMembers](raw, d.Options())
+		*p = (*UnclassifiedPart)(v)
+		return err
+	case "command":
+		v, err := readTyped[commandMembers](raw, d.Options())
+		*p = (*CommandPart)(v)
+		return err
+	}
+	*p = &OpaqueTerminalPart{Type: kind, Raw: bytes.Clone(raw)}
 	return nil
+}
+
+func readTyped[T any](raw []byte, options json.Options) (*T, error) {
+	v := typed[T]{Body: new(T)}
+	err := json.Unmarshal(raw, &v, options)
+	return v.Body, err
 }
 
 // Command returns the newest command of the terminal, or nil.
-func (t *Terminal) Command() *TerminalPart {
+func (t *Terminal) Command() *CommandPart {
 	for i := len(t.Content) - 1; i >= 0; i-- {
-		if t.Content[i].Type == "command" {
-			return &t.Content[i]
+		if c, ok := t.Content[i].(*CommandPart); ok {
+			return c
 		}
 	}
 	return nil
-}
-
-// ReduceTerminal returns the state that follows t by a. It returns t itself for
-// an action that does not concern terminals.
-func ReduceTerminal(t *Terminal, a Action) *Terminal {
-	n := *t
-	switch a := a.(type) {
-	case *TerminalData:
-		n.Content = appendOutput(t.Content, a.Data)
-	case *TerminalCommandExecuted:
-		n.SupportsCommandDetection = true
-		n.Content = append(t.Content[:len(t.Content):len(t.Content)], TerminalPart{
-			Type: "command", CommandID: a.CommandID, CommandLine: a.CommandLine, Timestamp: a.Timestamp,
-		})
-	case *TerminalCommandFinished:
-		n.Content = cloneParts(t.Content)
-		for i := range n.Content {
-			if p := &n.Content[i]; p.Type == "command" && p.CommandID == a.CommandID {
-				p.IsComplete, p.ExitCode, p.DurationMs = true, a.ExitCode, a.DurationMs
-			}
-		}
-	case *TerminalExited:
-		n.ExitCode = a.ExitCode
-	default:
-		return t
-	}
-	return &n
-}
-
-func cloneParts(ps []TerminalPart) []TerminalPart { return append([]TerminalPart{}, ps...) }
-
-// appendOutput adds output to the tail: an open command's, else an
-// unclassified part's, else a new part's.
-func appendOutput(ps []TerminalPart, data string) []TerminalPart {
-	ps = cloneParts(ps)
-	if n := len(ps) - 1; n >= 0 {
-		switch p := &ps[n]; {
-		case p.Type == "command" && !p.IsComplete:
-			p.Output = p.Output.Append(data)
-			return ps
-		case p.Type == "unclassified":
-			p.Value = p.Value.Append(data)
-			return ps
-		}
-	}
-	return append(ps, TerminalPart{Type: "unclassified", Value: NewText(data)})
 }

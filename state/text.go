@@ -1,8 +1,10 @@
 package state
 
 import (
-	"encoding/json"
 	"unsafe"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Text is growing text. Appending to the newest version writes behind it in the
@@ -36,15 +38,18 @@ func (t Text) Len() int { return len(t.p) }
 // never written again.
 func (t Text) String() string { return unsafe.String(unsafe.SliceData(t.p), len(t.p)) }
 
-// MarshalJSON writes a JSON string.
-func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
+// IsZero reports whether there is no text at all, not even an empty one.
+func (t Text) IsZero() bool { return t.newest == nil }
 
-// UnmarshalJSON reads a JSON string.
-func (t *Text) UnmarshalJSON(b []byte) error {
+// MarshalJSONTo writes a JSON string.
+func (t Text) MarshalJSONTo(e *jsontext.Encoder) error {
+	return e.WriteToken(jsontext.String(t.String()))
+}
+
+// UnmarshalJSONFrom reads a JSON string.
+func (t *Text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
+	err := json.UnmarshalDecode(d, &s)
 	*t = NewText(s)
-	return nil
+	return err
 }

@@ -74,8 +74,12 @@ func cancelWords(t *state.ToolCall) string {
 func outputText(t *state.Terminal) (string, int) {
 	var b strings.Builder
 	for _, p := range t.Content {
-		b.WriteString(p.Value.String())
-		b.WriteString(p.Output.String())
+		switch p := p.(type) {
+		case *state.UnclassifiedPart:
+			b.WriteString(p.Value.String())
+		case *state.CommandPart:
+			b.WriteString(p.Output.String())
+		}
 	}
 	text, cut := tail(b.String())
 	return ansi.Text(text), cut

@@ -399,15 +399,15 @@ func SessionHead(v SessionView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.State.Summary.Activity != "" {
+		if v.State.Summary.Activity != nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<span><bdi>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var18 string
-			templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(v.State.Summary.Activity)
+			templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(*v.State.Summary.Activity)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/session.templ`, Line: 84, Col: 41}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/session.templ`, Line: 84, Col: 42}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 			if templ_7745c5c3_Err != nil {
@@ -1095,13 +1095,13 @@ func toolCall(s snapshot.Session, t *state.ToolCall) templ.Component {
 		}
 		switch toolInputKind(t) {
 		case "diff":
-			templ_7745c5c3_Err = diffView(t.ToolInput, maxDiffLines).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = diffView(state.Value(t.ToolInput), maxDiffLines).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			if t.ToolInput != "" && t.ToolInput != v.label {
-				templ_7745c5c3_Err = revealed("input", t.ToolInput).Render(ctx, templ_7745c5c3_Buffer)
+			if input := state.Value(t.ToolInput); input != "" && input != v.label {
+				templ_7745c5c3_Err = revealed("input", input).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1114,15 +1114,15 @@ func toolCall(s snapshot.Session, t *state.ToolCall) templ.Component {
 			}
 		}
 		for _, c := range t.Content {
-			if c.Type == "text" {
+			if c.Type == state.ContentText {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<pre class=\"output\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var53 string
-				templ_7745c5c3_Var53, templ_7745c5c3_Err = templ.JoinStringErrs(first(c.Text, maxOutput))
+				templ_7745c5c3_Var53, templ_7745c5c3_Err = templ.JoinStringErrs(first(state.Value(c.Text), maxOutput))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/session.templ`, Line: 190, Col: 50}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/session.templ`, Line: 190, Col: 63}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var53))
 				if templ_7745c5c3_Err != nil {

@@ -151,9 +151,11 @@ func TestR13EveryFieldOfACard(t *testing.T) {
 	const trick = "a\u202eb"
 	texts := func(n int) state.Request {
 		r := state.Request{Kind: state.RequestUnknown, Options: []state.ConfirmationOption{{ID: "o", Label: "x", Kind: state.OptionApprove}}}
-		q := &state.InputRequest{Questions: []state.Question{{ID: "q", Kind: "single-select", Options: []state.QuestionOption{{ID: "a"}}}}}
+		q := &state.InputRequest{Message: new(""), Questions: []state.Question{{
+			ID: "q", Kind: "single-select", Title: new(""), Options: []state.QuestionOption{{ID: "a", Description: new("")}},
+		}}}
 		fields := []*string{&r.Reason, &r.Title, &r.Input, &r.Cwd, &r.Method, &r.Options[0].Label,
-			&q.Message, &q.Questions[0].Title, &q.Questions[0].Message, &q.Questions[0].Options[0].Label, &q.Questions[0].Options[0].Description}
+			q.Message, q.Questions[0].Title, &q.Questions[0].Message, &q.Questions[0].Options[0].Label, q.Questions[0].Options[0].Description}
 		switch {
 		case n < len(fields):
 			*fields[n] = trick

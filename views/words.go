@@ -81,7 +81,7 @@ func sessionTitle(s *state.Session) string {
 	return s.Summary.Title
 }
 
-func folder(s *state.Session) string { return state.FilePath(s.Summary.WorkingDirectory) }
+func folder(s *state.Session) string { return state.FilePath(state.Value(s.Summary.WorkingDirectory)) }
 
 // lastPath is the end of a path, for where there is little room.
 func lastPath(p string) string {
@@ -250,7 +250,7 @@ type tool struct {
 	mono              bool   // the label is a command
 	took              string
 	open              bool
-	command           *state.TerminalPart // nil unless it is one that ran
+	command           *state.CommandPart // nil unless it is one that ran
 	terminal          *state.Terminal
 }
 
@@ -263,8 +263,8 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 		v.label = t.ToolName
 	}
 	for _, c := range t.Content {
-		if c.Type == "terminal" {
-			if v.terminal = s.Terminals[c.Resource]; v.terminal != nil {
+		if c.Type == state.ContentTerminal {
+			if v.terminal = s.Terminals[state.Value(c.Resource)]; v.terminal != nil {
 				v.command = v.terminal.Command()
 			}
 		}
@@ -364,7 +364,9 @@ func decisionLabel(a *approvals.Approval) string {
 
 // twice reports whether an option does more than approve or deny once, so that
 // it is asked for a second time.
-func twice(o state.ConfirmationOption) bool { return o.Kind == state.OptionApprove && o.Group > 0 }
+func twice(o state.ConfirmationOption) bool {
+	return o.Kind == state.OptionApprove && state.Value(o.Group) > 0
+}
 
 func options(r state.Request, k state.OptionKind) []state.ConfirmationOption {
 	var out []state.ConfirmationOption

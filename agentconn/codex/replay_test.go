@@ -274,7 +274,7 @@ func checkOutput(t *testing.T, v snapshot.Session, c state.ToolCall, w wireItem)
 		t.Errorf("command %s shows no terminal", w.ID)
 		return
 	}
-	cmd := v.Terminals[c.Content[i].Resource].Command()
+	cmd := v.Terminals[*c.Content[i].Resource].Command()
 	if cmd == nil || !cmd.IsComplete {
 		t.Errorf("command %s is not complete in its terminal", w.ID)
 		return
@@ -394,7 +394,7 @@ func TestInterruptClosesWhatIsOpen(t *testing.T) {
 		t.Fatalf("%+v", v.State)
 	}
 	c := v.State.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
-	if c.Open() || len(c.Content) != 1 || v.Terminals[c.Content[0].Resource].Command().Output.String() != "tick\n" {
+	if c.Open() || len(c.Content) != 1 || v.Terminals[*c.Content[0].Resource].Command().Output.String() != "tick\n" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -410,7 +410,7 @@ func TestBackgroundCommandEndsAfterItsTurn(t *testing.T) {
 		`{"method":"item/completed","params":{"threadId":"th","turnId":"tu","item":{"type":"commandExecution","id":"c","status":"completed","exitCode":0,"durationMs":5}}}`)
 	v := s.view()
 	c := v.State.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
-	cmd := v.Terminals[c.Content[0].Resource].Command()
+	cmd := v.Terminals[*c.Content[0].Resource].Command()
 	if !cmd.IsComplete || *cmd.ExitCode != 0 || cmd.Output.String() != "one\ntwo\n" {
 		t.Errorf("%+v", cmd)
 	}
@@ -443,8 +443,10 @@ func TestUnifiedDiff(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	edits := fileEdits(cs)
-	if *edits[0].Diff != (state.DiffSize{Added: 2}) || *edits[1].Diff != (state.DiffSize{Removed: 1}) || *edits[2].Diff != (state.DiffSize{Added: 1, Removed: 1}) {
-		t.Errorf("%+v %+v %+v", edits[0].Diff, edits[1].Diff, edits[2].Diff)
+	for i, want := range []string{`{"added":2}`, `{"removed":1}`, `{"added":1,"removed":1}`} {
+		if got, err := state.Marshal(edits[i].Diff); err != nil || string(got) != want {
+			t.Errorf("edit %d: %s, %v", i, got, err)
+		}
 	}
 }
 

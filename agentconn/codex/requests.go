@@ -17,9 +17,9 @@ import (
 func decisions(what string) []state.ConfirmationOption {
 	return []state.ConfirmationOption{
 		{ID: "accept", Label: "Approve once", Kind: state.OptionApprove},
-		{ID: "acceptForSession", Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: 1},
+		{ID: "acceptForSession", Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: new(int64(1))},
 		{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
-		{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: 1},
+		{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(int64(1))},
 	}
 }
 
@@ -148,18 +148,18 @@ func (c *conn) ask(ctx context.Context, th *thread, r state.Request, invocation 
 	}
 	c.sink.Ask(ctx, r, state.Envelope{Channel: th.uri, Action: &state.SessionToolCallReady{
 		TurnID: r.TurnID, ToolCallID: r.ToolCallID, InvocationMessage: state.Plain(invocation),
-		ToolInput: input, ConfirmationTitle: &title, Options: r.Options,
+		ToolInput: &input, ConfirmationTitle: &title, Options: r.Options,
 	}})
 }
 
 func (c *conn) askQuestions(ctx context.Context, th *thread, p requestParams, r state.Request) {
 	q := &state.InputRequest{ID: c.epoch + "/" + string(r.UpstreamID)}
 	for _, w := range p.Questions {
-		x := state.Question{ID: w.ID, Kind: "text", Title: w.Header, Message: w.Question}
+		x := state.Question{ID: w.ID, Kind: "text", Title: state.Optional(w.Header), Message: w.Question}
 		if len(w.Options) > 0 {
-			x.Kind, x.AllowFreeformInput = "single-select", w.IsOther
+			x.Kind, x.AllowFreeformInput = "single-select", &w.IsOther
 			for _, o := range w.Options {
-				x.Options = append(x.Options, state.QuestionOption{ID: o.Label, Label: o.Label, Description: o.Description})
+				x.Options = append(x.Options, state.QuestionOption{ID: o.Label, Label: o.Label, Description: state.Optional(o.Description)})
 			}
 		}
 		q.Questions = append(q.Questions, x)

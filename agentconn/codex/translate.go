@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"nod/state"
 )
 
@@ -47,7 +49,7 @@ type wireItem struct {
 	Status           string          `json:"status"` // inProgress, completed, failed, declined
 	CommandActions   []commandAction `json:"commandActions"`
 	AggregatedOutput string          `json:"aggregatedOutput"`
-	ExitCode         *int            `json:"exitCode"`
+	ExitCode         *int64          `json:"exitCode"`
 	DurationMs       *int64          `json:"durationMs"`
 	Changes          []fileChange    `json:"changes"`
 	StartedAtMs      int64           `json:"startedAtMs"`
@@ -170,11 +172,11 @@ func (c *conn) apply(ctx context.Context, th *thread, actions ...state.Action) {
 	c.sink.Apply(ctx, th.uri, es...)
 }
 
-func (th *thread) meta() map[string]json.RawMessage {
+func (th *thread) meta() state.Meta {
 	id, _ := json.Marshal(th.id) // a string always encodes
-	m := map[string]json.RawMessage{metaThreadID: id}
+	m := state.Meta{metaThreadID: id}
 	if th.plan != nil {
-		m["nod.plan"] = th.plan
+		m["nod.plan"] = jsontext.Value(th.plan)
 	}
 	return m
 }
@@ -287,14 +289,14 @@ func (th *thread) usageAction(turn string, durationMs *int64) *state.SessionUsag
 		InputTokens: &u.InputTokens, OutputTokens: &u.OutputTokens, CacheReadTokens: &u.CachedInputTokens,
 	}}
 	if durationMs != nil {
-		a.Usage.Meta = map[string]json.RawMessage{"nod.durationMs": fmt.Append(nil, *durationMs)}
+		a.Usage.Meta = state.Meta{"nod.durationMs": fmt.Append(nil, *durationMs)}
 	}
 	return a
 }
 
 func (c *conn) errorNote(ctx context.Context, th *thread, p params) {
 	if p.WillRetry {
-		c.apply(ctx, th, &state.SessionActivityChanged{Activity: shorten(p.Error.Message, 200)})
+		c.apply(ctx, th, &state.SessionActivityChanged{Activity: new(shorten(p.Error.Message, 200))})
 	}
 	// Otherwise turn/completed says it again, as failed.
 }
@@ -325,16 +327,16 @@ func (c *conn) start(ctx context.Context, th *thread, turn, id, kind string, w w
 		it.terminal = "ahp-terminal:/" + th.id + "/" + id
 		c.apply(ctx, th, &state.SessionToolCallStart{
 			TurnID: turn, ToolCallID: id, ToolName: "shell", DisplayName: "Run a command",
-			Meta: map[string]json.RawMessage{"nod.input": []byte(`"command"`)},
+			Meta: state.Meta{"nod.input": []byte(`"command"`)},
 		}, &state.SessionToolCallReady{
-			TurnID: turn, ToolCallID: id, InvocationMessage: state.Plain(w.summary()), ToolInput: w.Command, Confirmed: state.ConfirmedNotNeeded,
+			TurnID: turn, ToolCallID: id, InvocationMessage: state.Plain(w.summary()), ToolInput: &w.Command, Confirmed: state.ConfirmedNotNeeded,
 		})
 	case "fileChange":
 		c.apply(ctx, th, &state.SessionToolCallStart{
 			TurnID: turn, ToolCallID: id, ToolName: "apply_patch", DisplayName: "Edit files",
-			Meta: map[string]json.RawMessage{"nod.input": []byte(`"diff"`)},
+			Meta: state.Meta{"nod.input": []byte(`"diff"`)},
 		}, &state.SessionToolCallReady{
-			TurnID: turn, ToolCallID: id, InvocationMessage: state.Plain("Edit " + fileNames(w.Changes)), ToolInput: unified(w.Changes), Confirmed: state.ConfirmedNotNeeded,
+			TurnID: turn, ToolCallID: id, InvocationMessage: state.Plain("Edit " + fileNames(w.Changes)), ToolInput: new(unified(w.Changes)), Confirmed: state.ConfirmedNotNeeded,
 		})
 	}
 	return it
@@ -511,7 +513,7 @@ func (c *conn) patchUpdated(ctx context.Context, th *thread, p params) {
 	}
 	it.wire.Changes = p.Changes
 	c.apply(ctx, th, &state.SessionToolCallReady{TurnID: it.turn, ToolCallID: p.ItemID,
-		InvocationMessage: state.Plain("Edit " + fileNames(p.Changes)), ToolInput: unified(p.Changes), Confirmed: state.ConfirmedNotNeeded})
+		InvocationMessage: state.Plain("Edit " + fileNames(p.Changes)), ToolInput: new(unified(p.Changes)), Confirmed: state.ConfirmedNotNeeded})
 }
 
 // ---- file changes ----
@@ -604,24 +606,24 @@ func fileEdits(cs []fileChange) []state.ToolResultContent {
 }
 
 func diffSize(f fileChange) *state.DiffSize {
-	n := 0
+	n := int64(0)
 	for range strings.Lines(f.Diff) {
 		n++
 	}
 	switch f.Kind.Type {
 	case "add":
-		return &state.DiffSize{Added: n}
+		return &state.DiffSize{Added: &n}
 	case "delete":
-		return &state.DiffSize{Removed: n}
+		return &state.DiffSize{Removed: &n}
 	}
-	var d state.DiffSize
+	var added, removed int64
 	for l := range strings.Lines(f.Diff) {
 		switch l[0] {
 		case '+':
-			d.Added++
+			added++
 		case '-':
-			d.Removed++
+			removed++
 		}
 	}
-	return &d
+	return &state.DiffSize{Added: &added, Removed: &removed}
 }

@@ -96,7 +96,7 @@ func (c *conn) enter(s *state.Session) (*stage, error) {
 	}
 	st := &stage{
 		conn: c, uri: uri, turn: "turn-" + rand.Text(), began: time.Now(),
-		folderURI: s.Summary.WorkingDirectory, folder: state.FilePath(s.Summary.WorkingDirectory), meta: s.Meta,
+		folderURI: state.Value(s.Summary.WorkingDirectory), folder: state.FilePath(state.Value(s.Summary.WorkingDirectory)), meta: s.Meta,
 	}
 	st.ctx, st.stop = context.WithCancelCause(c.run)
 	c.turns[uri] = st

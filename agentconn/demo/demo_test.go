@@ -53,8 +53,8 @@ func visit(t *testing.T, test func(h *house)) {
 		h := &house{
 			t: t, left: make(chan error, 1), asks: make(chan state.Request, 10),
 			session: &state.Session{
-				Summary: state.SessionSummary{Resource: sessionURI, Provider: Provider, WorkingDirectory: "file:///home/ada/shop", Status: state.StatusIdle},
-				Turns:   []*state.Turn{}, Meta: map[string]json.RawMessage{"other": json.RawMessage(`"kept"`)},
+				Summary: &state.SessionSummary{Resource: sessionURI, Provider: Provider, WorkingDirectory: new("file:///home/ada/shop"), Status: state.StatusIdle},
+				Turns:   []*state.Turn{}, Meta: state.Meta{"other": []byte(`"kept"`)},
 			},
 			terminals: map[string]*state.Terminal{}, open: map[string]state.Request{}, decisions: map[string]state.Decision{},
 		}
@@ -148,11 +148,11 @@ func (h *house) Resolved(_ context.Context, session, e string, id json.RawMessag
 		a = &state.SessionInputCompleted{RequestID: r.Questions.ID, Response: "decline"}
 	case o.Kind == state.OptionApprove:
 		a = &state.SessionToolCallConfirmed{
-			TurnID: r.TurnID, ToolCallID: r.ToolCallID, SelectedOptionID: o.ID,
-			Approved: true, Confirmed: state.ConfirmedUserAction, EditedToolInput: d.EditedInput,
+			TurnID: r.TurnID, ToolCallID: r.ToolCallID, SelectedOptionID: &o.ID,
+			Approved: true, Confirmed: state.ConfirmedUserAction, EditedToolInput: state.Optional(d.EditedInput),
 		}
 	default:
-		a = &state.SessionToolCallConfirmed{TurnID: r.TurnID, ToolCallID: r.ToolCallID, SelectedOptionID: o.ID, Reason: state.CancelledDenied}
+		a = &state.SessionToolCallConfirmed{TurnID: r.TurnID, ToolCallID: r.ToolCallID, SelectedOptionID: &o.ID, Reason: state.CancelledDenied}
 	}
 	h.apply(session, []state.Envelope{{Channel: session, Action: a}})
 }
@@ -261,13 +261,13 @@ func calls(parts []state.ResponsePart) []*state.ToolCall {
 }
 
 // ran returns the command that a call's terminal shows, nil if none.
-func (h *house) ran(c *state.ToolCall) *state.TerminalPart {
+func (h *house) ran(c *state.ToolCall) *state.CommandPart {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(c.Content) != 1 || c.Content[0].Type != "terminal" || !strings.HasPrefix(c.Content[0].Resource, "ahp-terminal:/") {
+	if len(c.Content) != 1 || c.Content[0].Type != "terminal" || !strings.HasPrefix(*c.Content[0].Resource, "ahp-terminal:/") {
 		return nil
 	}
-	if t := h.terminals[c.Content[0].Resource]; t != nil {
+	if t := h.terminals[*c.Content[0].Resource]; t != nil {
 		return t.Command()
 	}
 	return nil
@@ -292,10 +292,10 @@ func (h *house) wantCommand(c *state.ToolCall, line string, exit int, output str
 	if c.Status != state.ToolCompleted || c.Success == nil || *c.Success != (exit == 0) || c.PastTenseMessage.Text != "Ran "+line {
 		h.t.Errorf("the call of %s is %+v", line, c)
 	}
-	if string(c.Meta["nod.input"]) != `"command"` || c.ToolName != "shell" || c.ToolInput != line {
+	if string(c.Meta["nod.input"]) != `"command"` || c.ToolName != "shell" || *c.ToolInput != line {
 		h.t.Errorf("the call of %s is shown as %+v", line, c)
 	}
-	if r.CommandLine != line || !r.IsComplete || r.ExitCode == nil || *r.ExitCode != exit || r.DurationMs == nil || *r.DurationMs <= 0 || r.Output.String() != output {
+	if r.CommandLine != line || !r.IsComplete || r.ExitCode == nil || *r.ExitCode != int64(exit) || r.DurationMs == nil || *r.DurationMs <= 0 || r.Output.String() != output {
 		h.t.Errorf("the terminal of %s shows %+v with %q", line, r, r.Output.String())
 	}
 }
@@ -312,9 +312,9 @@ func TestFirstTurn(t *testing.T) {
 		test := h.asked(state.RequestCommand)
 		wantOptions := []state.ConfirmationOption{
 			{ID: "accept", Label: "Approve once", Kind: state.OptionApprove},
-			{ID: "acceptForSession", Label: "Approve for this session: the same command", Kind: state.OptionApprove, Group: 1},
+			{ID: "acceptForSession", Label: "Approve for this session: the same command", Kind: state.OptionApprove, Group: new(int64(1))},
 			{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
-			{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: 1},
+			{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(int64(1))},
 		}
 		if !reflect.DeepEqual(test.Options, wantOptions) {
 			t.Errorf("the options are %+v", test.Options)
@@ -378,12 +378,12 @@ func TestFirstTurn(t *testing.T) {
 			t.Errorf("confirmed are %q and %q", cs[0].Confirmed, cs[1].Confirmed)
 		}
 		if e := cs[3]; e.Status != state.ToolCompleted || !*e.Success || e.ToolName != "apply_patch" || string(e.Meta["nod.input"]) != `"diff"` ||
-			e.ToolInput != patch || e.InvocationMessage.Text != "Edit cache.go and cache_test.go" || e.PastTenseMessage.Text != "Edited cache.go and cache_test.go" {
+			*e.ToolInput != patch || e.InvocationMessage.Text != "Edit cache.go and cache_test.go" || e.PastTenseMessage.Text != "Edited cache.go and cache_test.go" {
 			t.Errorf("the edit is %+v", e)
 		}
 		var edits []string
 		for _, x := range cs[3].Content {
-			edits = append(edits, fmt.Sprintf("%s %s +%d -%d", x.Type, x.After.URI, x.Diff.Added, x.Diff.Removed))
+			edits = append(edits, fmt.Sprintf("%s %s +%d -%d", x.Type, x.After.URI, *x.Diff.Added, *x.Diff.Removed))
 		}
 		if want := []string{"fileEdit file:///home/ada/shop/cache/cache.go +10 -1", "fileEdit file:///home/ada/shop/cache/cache_test.go +9 -0"}; !reflect.DeepEqual(edits, want) {
 			t.Errorf("the edited files are %q", edits)
@@ -401,7 +401,7 @@ func TestFirstTurn(t *testing.T) {
 		if string(h.now().Meta["other"]) != `"kept"` {
 			t.Error("the plan has replaced other meta keys")
 		}
-		if u := turn.Usage; u == nil || *u.InputTokens == 0 || *u.OutputTokens == 0 || u.Model != model || len(u.Meta["nod.durationMs"]) < 4 {
+		if u := turn.Usage; u == nil || *u.InputTokens == 0 || *u.OutputTokens == 0 || *u.Model != model || len(u.Meta["nod.durationMs"]) < 4 {
 			t.Errorf("the usage is %+v", u)
 		}
 

@@ -104,18 +104,18 @@ const (
 )
 
 var questions = state.InputRequest{
-	Message: "The size is bounded now. Three questions about what comes next:",
+	Message: new("The size is bounded now. Three questions about what comes next:"),
 	Questions: []state.Question{
 		{
-			ID: askExpiry, Kind: "single-select", Title: "Expiry", Message: "Should entries also get too old?", AllowFreeformInput: true,
+			ID: askExpiry, Kind: "single-select", Title: new("Expiry"), Message: "Should entries also get too old?", AllowFreeformInput: new(true),
 			Options: []state.QuestionOption{
-				{ID: "never", Label: "Never", Description: "The bound keeps memory in check; nothing else to get wrong.", Recommended: true},
-				{ID: "on-read", Label: "When they are read", Description: "Get drops an entry that is too old; the others stay until then."},
-				{ID: "sweep", Label: "By a sweep", Description: "A goroutine looks for them; it has to end with the cache."},
+				{ID: "never", Label: "Never", Description: new("The bound keeps memory in check; nothing else to get wrong."), Recommended: new(true)},
+				{ID: "on-read", Label: "When they are read", Description: new("Get drops an entry that is too old; the others stay until then.")},
+				{ID: "sweep", Label: "By a sweep", Description: new("A goroutine looks for them; it has to end with the cache.")},
 			},
 		},
-		{ID: askMetrics, Kind: "boolean", Title: "Metrics", Message: "Should the cache count hits and misses?"},
-		{ID: askNote, Kind: "text", Title: "Note", Message: "Anything else? You may leave this empty."},
+		{ID: askMetrics, Kind: "boolean", Title: new("Metrics"), Message: "Should the cache count hits and misses?"},
+		{ID: askNote, Kind: "text", Title: new("Note"), Message: "Anything else? You may leave this empty."},
 	},
 }
 

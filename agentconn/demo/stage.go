@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -33,7 +32,7 @@ type stage struct {
 	turn      string
 	folderURI string
 	folder    string
-	meta      map[string]json.RawMessage // of the session; the plan is put beside it
+	meta      state.Meta // of the session; the plan is put beside it
 	began     time.Time
 
 	parts   int              // so far, for their ids
@@ -155,7 +154,7 @@ func (s *stage) plan(done int, steps []string) {
 	}
 	meta := maps.Clone(s.meta) // the action replaces all of it
 	if meta == nil {
-		meta = map[string]json.RawMessage{}
+		meta = state.Meta{}
 	}
 	meta["nod.plan"] = encode(list)
 	s.apply(&state.SessionMetaChanged{Meta: meta})
@@ -172,8 +171,8 @@ func (s *stage) used() *state.SessionUsage {
 	// Four tokens to three words is the usual rule; the input is made up.
 	in, out := int64(1200)+4*s.words, s.words*4/3
 	return &state.SessionUsage{TurnID: s.turn, Usage: state.UsageInfo{
-		InputTokens: &in, OutputTokens: &out, Model: model,
-		Meta: map[string]json.RawMessage{"nod.durationMs": encode(time.Since(s.began).Milliseconds())},
+		InputTokens: &in, OutputTokens: &out, Model: new(model),
+		Meta: state.Meta{"nod.durationMs": encode(time.Since(s.began).Milliseconds())},
 	}}
 }
 
@@ -200,7 +199,7 @@ func (s *stage) run(c command) {
 		return
 	}
 	s.apply(&state.SessionToolCallReady{
-		TurnID: s.turn, ToolCallID: t.id, InvocationMessage: state.Plain(c.line), ToolInput: c.line, Confirmed: state.ConfirmedNotNeeded,
+		TurnID: s.turn, ToolCallID: t.id, InvocationMessage: state.Plain(c.line), ToolInput: &c.line, Confirmed: state.ConfirmedNotNeeded,
 	})
 	s.running = t
 	s.execute(c)
@@ -294,7 +293,7 @@ func (s *stage) start(tool, display, kind, label string) *call {
 	t := &call{id: "call-" + rand.Text(), label: label}
 	s.apply(&state.SessionToolCallStart{
 		TurnID: s.turn, ToolCallID: t.id, ToolName: tool, DisplayName: display,
-		Meta: map[string]json.RawMessage{"nod.input": encode(kind)},
+		Meta: state.Meta{"nod.input": encode(kind)},
 	})
 	return t
 }
@@ -334,7 +333,7 @@ func (s *stage) finished(exit int, result state.ToolCallResult) []state.Envelope
 		ms := time.Since(t.started).Milliseconds()
 		f := &state.TerminalCommandFinished{CommandID: t.id, DurationMs: &ms}
 		if exit >= 0 {
-			f.ExitCode = &exit
+			f.ExitCode = new(int64(exit))
 		}
 		es = append(es, state.Envelope{Channel: t.terminal, Action: f})
 	}
@@ -348,11 +347,11 @@ func fileEdits(folderURI, diff string) []state.ToolResultContent {
 		if name, ok := strings.CutPrefix(line, "+++ b/"); ok {
 			uri := strings.TrimSuffix(folderURI, "/") + "/" + strings.TrimSuffix(name, "\n")
 			side := &state.FileSide{URI: uri, Content: encode(map[string]string{"uri": uri})}
-			out = append(out, state.ToolResultContent{Type: "fileEdit", Before: side, After: side, Diff: &state.DiffSize{}})
+			out = append(out, state.ToolResultContent{Type: "fileEdit", Before: side, After: side, Diff: &state.DiffSize{Added: new(int64), Removed: new(int64)}})
 		} else if n := len(out) - 1; strings.HasPrefix(line, "+") {
-			out[n].Diff.Added++
+			*out[n].Diff.Added++
 		} else if strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "--- a/") {
-			out[n].Diff.Removed++
+			*out[n].Diff.Removed++
 		}
 	}
 	return out
@@ -371,9 +370,9 @@ const (
 func approvalOptions(what string) []state.ConfirmationOption {
 	return []state.ConfirmationOption{
 		{ID: "accept", Label: "Approve once", Kind: state.OptionApprove},
-		{ID: acceptForSession, Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: 1},
+		{ID: acceptForSession, Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: new(int64(1))},
 		{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
-		{ID: cancelTurn, Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: 1},
+		{ID: cancelTurn, Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(int64(1))},
 	}
 }
 
@@ -385,8 +384,8 @@ func (s *stage) askFor(t *call, input string, r state.Request) state.Decision {
 	title := state.Plain(r.Title)
 	r.ToolCallID = t.id
 	d, _ := s.ask(r, &state.SessionToolCallReady{
-		TurnID: s.turn, ToolCallID: t.id, InvocationMessage: state.Plain(t.label), ToolInput: input,
-		ConfirmationTitle: &title, Editable: r.Editable, Options: r.Options,
+		TurnID: s.turn, ToolCallID: t.id, InvocationMessage: state.Plain(t.label), ToolInput: &input,
+		ConfirmationTitle: &title, Editable: &r.Editable, Options: r.Options,
 	})
 	if approves(d) {
 		s.running = t
@@ -421,19 +420,19 @@ func (s *stage) ask(r state.Request, shown state.Action) (state.Decision, bool) 
 }
 
 // params is what a real agent would have sent for a request.
-func params(r state.Request) json.RawMessage {
+func params(r state.Request) []byte {
 	return encode(struct {
-		Command   string              `json:"command,omitempty"`
-		Diff      string              `json:"diff,omitempty"`
-		Questions *state.InputRequest `json:"questions,omitempty"`
-		Reason    string              `json:"reason,omitempty"`
+		Command   string              `json:"command,omitzero"`
+		Diff      string              `json:"diff,omitzero"`
+		Questions *state.InputRequest `json:"questions,omitzero"`
+		Reason    string              `json:"reason,omitzero"`
 		Cwd       string              `json:"cwd"`
 	}{r.Input, r.Diff, r.Questions, r.Reason, r.Cwd})
 }
 
 // encode is for plain data, which always encodes.
-func encode(v any) json.RawMessage {
-	b, err := json.Marshal(v)
+func encode(v any) []byte {
+	b, err := state.Marshal(v)
 	if err != nil {
 		panic(err)
 	}

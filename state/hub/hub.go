@@ -98,7 +98,7 @@ func now() int64 { return time.Now().UnixMilli() }
 func (h *Hub) load(ctx context.Context, row journal.Session) (*session, error) {
 	s := newSession(h, row.URI)
 	s.state = new(state.Session)
-	if err := json.Unmarshal(row.Initial, s.state); err != nil {
+	if err := state.Unmarshal(row.Initial, s.state); err != nil {
 		return nil, err
 	}
 	for e, err := range h.store.Events(ctx, row.URI, 0) {
@@ -117,7 +117,7 @@ func (h *Hub) load(ctx context.Context, row journal.Session) (*session, error) {
 	}
 	for _, r := range stored {
 		a := new(approvals.Approval)
-		if err := json.Unmarshal(r.Record, a); err != nil {
+		if err := state.Unmarshal(r.Record, a); err != nil {
 			return nil, err
 		}
 		s.approvals = append(s.approvals, a)
@@ -196,13 +196,13 @@ func (h *Hub) Create(ctx context.Context, provider, folder, prompt string) (id s
 	at := now()
 	s := newSession(h, uri)
 	s.state = &state.Session{
-		Summary: state.SessionSummary{
+		Summary: &state.SessionSummary{
 			Resource: uri, Provider: provider, Title: title(prompt), Status: state.StatusIdle,
-			CreatedAt: at, ModifiedAt: at, WorkingDirectory: state.FileURI(folder),
+			CreatedAt: at, ModifiedAt: at, WorkingDirectory: new(state.FileURI(folder)),
 		},
 		Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{},
 	}
-	initial, err := json.Marshal(s.state)
+	initial, err := state.Marshal(s.state)
 	if err != nil {
 		return "", err
 	}
@@ -350,11 +350,11 @@ func confirmed(a *approvals.Approval) []state.Envelope {
 		return []state.Envelope{{Channel: r.Session, Action: act}}
 	}
 	if r.Kind == state.RequestQuestion && r.Questions != nil {
-		response := "cancel" // answered elsewhere: how is not known
+		response := state.InputCancel // answered elsewhere: how is not known
 		if o, ok := decidedOption(a); ok && o.Kind == state.OptionApprove {
-			response = "accept"
+			response = state.InputAccept
 		} else if ok {
-			response = "decline"
+			response = state.InputDecline
 		}
 		return envelope(&state.SessionInputCompleted{RequestID: r.Questions.ID, Response: response})
 	}
@@ -362,9 +362,9 @@ func confirmed(a *approvals.Approval) []state.Envelope {
 	if !ok || r.ToolCallID == "" {
 		return nil
 	}
-	act := &state.SessionToolCallConfirmed{TurnID: r.TurnID, ToolCallID: r.ToolCallID, SelectedOptionID: o.ID}
+	act := &state.SessionToolCallConfirmed{TurnID: r.TurnID, ToolCallID: r.ToolCallID, SelectedOptionID: &o.ID}
 	if o.Kind == state.OptionApprove {
-		act.Approved, act.Confirmed, act.EditedToolInput = true, state.ConfirmedUserAction, d.EditedInput
+		act.Approved, act.Confirmed, act.EditedToolInput = true, state.ConfirmedUserAction, state.Optional(d.EditedInput)
 	} else {
 		act.Reason = state.CancelledDenied
 	}

@@ -128,7 +128,7 @@ func (h *house) ask(id string) *approvals.Approval {
 	h.hub.Ask(h.t.Context(), state.Request{
 		Session: h.uri, TurnID: turn, ToolCallID: "call-" + id, Provider: "codex", Epoch: "e1",
 		UpstreamID: json.RawMessage(id), Method: "ask", Params: json.RawMessage(`{}`), Kind: state.RequestCommand, Input: "ls", Options: options,
-	}, on(h.uri, &state.SessionToolCallReady{TurnID: turn, ToolCallID: "call-" + id, ToolInput: "ls", Options: options}))
+	}, on(h.uri, &state.SessionToolCallReady{TurnID: turn, ToolCallID: "call-" + id, ToolInput: new("ls"), Options: options}))
 	as := h.view().Approvals
 	return as[len(as)-1]
 }
@@ -502,14 +502,14 @@ func TestInboxKnowsWhoNeedsMe(t *testing.T) {
 // TestOutputOutlivesTheLink keeps what a command had written when its link is lost.
 func TestOutputOutlivesTheLink(t *testing.T) {
 	h := newHouse(t)
-	h.apply(&state.SessionActivityChanged{Activity: "retrying"},
+	h.apply(&state.SessionActivityChanged{Activity: new("retrying")},
 		&state.SessionToolCallStart{TurnID: "turn-0", ToolCallID: "c", ToolName: "shell"},
 		&state.SessionToolCallReady{TurnID: "turn-0", ToolCallID: "c", Confirmed: state.ConfirmedNotNeeded},
 		&state.SessionToolCallContentChanged{TurnID: "turn-0", ToolCallID: "c", Content: []state.ToolResultContent{state.TerminalContent("ahp-terminal:/x", "Output")}})
 	h.hub.LinkChanged(t.Context(), state.Link{Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
 	st := h.view().State
 	c := st.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
-	if len(c.Content) != 1 || c.Status != state.ToolCompleted || *c.Success || st.Summary.Activity != "" {
-		t.Errorf("%+v, activity %q", c, st.Summary.Activity)
+	if len(c.Content) != 1 || c.Status != state.ToolCompleted || *c.Success || st.Summary.Activity != nil {
+		t.Errorf("%+v, activity %v", c, st.Summary.Activity)
 	}
 }

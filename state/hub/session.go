@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -122,7 +121,7 @@ func (s *session) prepare(at int64, actions []state.Envelope, changes []change) 
 		})...)
 	}
 	for _, c := range changes {
-		record, err := json.Marshal(c.to)
+		record, err := state.Marshal(c.to)
 		if err != nil {
 			return b, nil, false, err
 		}
@@ -139,7 +138,7 @@ func (s *session) prepare(at int64, actions []state.Envelope, changes []change) 
 func audit(c change, at int64) journal.AuditEntry {
 	e := journal.AuditEntry{Time: at, Actor: c.to.Actor, What: "request " + string(c.to.State)}
 	// A map of strings and a decision always encode.
-	e.Detail, _ = json.Marshal(map[string]any{"approval": c.to.ID, "digest": c.to.Digest, "decision": c.to.Decision})
+	e.Detail, _ = state.Marshal(map[string]any{"approval": c.to.ID, "digest": c.to.Digest, "decision": c.to.Decision})
 	return e
 }
 
@@ -181,7 +180,7 @@ func (s *session) apply(e state.Envelope, seq uint64, at int64) {
 	}
 	t := s.terminals[e.Channel]
 	if t == nil {
-		t = &state.Terminal{Claim: state.TerminalClaim{Kind: "session", Session: s.uri}}
+		t = &state.Terminal{Claim: state.SessionClaim(s.uri)}
 	}
 	s.terminals[e.Channel] = state.ReduceTerminal(t, e.Action)
 	if p, ok := s.whereShown(e.Channel); ok {
@@ -198,7 +197,7 @@ func (s *session) whereShown(terminal string) (snapshot.Part, bool) {
 		for i, p := range slices.Backward(snapshot.TurnParts(s.state, turn)) {
 			c, ok := p.(*state.ToolCallPart)
 			if ok && slices.ContainsFunc(c.ToolCall.Content, func(x state.ToolResultContent) bool {
-				return x.Type == "terminal" && x.Resource == terminal
+				return x.Type == state.ContentTerminal && state.Value(x.Resource) == terminal
 			}) {
 				part := snapshot.Part{Kind: snapshot.Response, Turn: turn, Index: i}
 				s.shownIn[terminal] = part

@@ -5,9 +5,10 @@ package snapshot
 
 import (
 	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"nod/state"
 	"nod/state/approvals"
@@ -80,7 +81,7 @@ func Changed(before, after *state.Session) []Part {
 	if before.Summary != after.Summary || before.Lifecycle != after.Lifecycle {
 		out = append(out, Part{Kind: Head})
 	}
-	if !maps.EqualFunc(before.Meta, after.Meta, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+	if !maps.EqualFunc(before.Meta, after.Meta, func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }) {
 		out = append(out, Part{Kind: Head}, Part{Kind: Plan})
 	}
 	if !slices.Equal(before.InputRequests, after.InputRequests) {
