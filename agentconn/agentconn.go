@@ -19,10 +19,13 @@ import (
 // Sink takes what an adapter hears, in order. Its methods return when the thing
 // is recorded, so a slow disk slows the adapter's reading and nothing is lost.
 type Sink interface {
-	// Apply records and reduces actions of one upstream event.
-	Apply(ctx context.Context, session string, actions ...state.Envelope)
+	// Apply records and reduces actions of one upstream event. from names the
+	// event if the runtime may tell it again after a reconnect: then it applies
+	// once. A sub-agent's session begins when a tool call refers to it
+	// (state.SubagentContent); its own actions and requests come after that.
+	Apply(ctx context.Context, session string, from state.Source, actions ...state.Envelope)
 	// Ask records a request that waits for a person, together with the actions
-	// that show it.
+	// that show it. A request that is open already is not asked twice.
 	Ask(ctx context.Context, r state.Request, actions ...state.Envelope)
 	// Resolved says that the runtime no longer waits for the request with that
 	// upstream id: because of our answer, or of somebody else's.

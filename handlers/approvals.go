@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -14,7 +15,7 @@ import (
 
 // approval shows a request by itself: the session it belongs to has its card.
 func (s *Server) approval(c echo.Context) error {
-	_, v, err := s.Hub.ApprovalView(c.Param("id"))
+	_, v, err := s.Hub.ApprovalView(c.Request().Context(), c.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -25,7 +26,7 @@ func (s *Server) approval(c echo.Context) error {
 // on a live page, that was edited, or that allows more than one run leads over a
 // page that shows everything once more.
 func (s *Server) decide(c echo.Context) error {
-	a, v, err := s.Hub.ApprovalView(c.Param("id"))
+	a, v, err := s.Hub.ApprovalView(c.Request().Context(), c.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -45,12 +46,21 @@ func (s *Server) decide(c echo.Context) error {
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
 	switch {
 	case err == nil:
-		return s.goTo(c, "/s/"+v.ID+"#now")
+		return s.goTo(c, "/s/"+answeredOn(c, v)+"#now")
 	case userErrorOf(err) != problemInternal:
 		return err
 	}
 	s.Log.Error("a decision was not recorded", "approval", a.ID, "err", err)
 	return problemJournal
+}
+
+// answeredOn is the session on whose page the answer was given: a sub-agent's
+// requests also stand on the page of the session that started it.
+func answeredOn(c echo.Context, v snapshot.Session) string {
+	if from, err := url.Parse(c.Request().Referer()); err == nil && v.Parent != "" && strings.HasSuffix(from.Path, "/s/"+v.Parent) {
+		return v.Parent
+	}
+	return v.ID
 }
 
 // edited returns what a person made of the input, "" if it is as it was. Forms

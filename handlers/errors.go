@@ -115,7 +115,7 @@ func (s *Server) showError(err error, c echo.Context) {
 	}
 	back := ""
 	if id := c.Param("id"); id != "" && u != problemNoSession {
-		if a, v, err := s.Hub.ApprovalView(id); err == nil && a != nil {
+		if a, v, err := s.Hub.ApprovalView(c.Request().Context(), id); err == nil && a != nil {
 			back = "/s/" + v.ID
 		}
 	}

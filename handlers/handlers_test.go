@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -51,7 +52,7 @@ func (a *agent) Dispatch(ctx context.Context, s *state.Session, act state.Action
 		act.TurnID = "t"
 	case *state.SessionTurnCancelled:
 	}
-	a.hub.Apply(ctx, s.Summary.Resource, state.Envelope{Channel: s.Summary.Resource, Action: act})
+	a.hub.Apply(ctx, s.Summary.Resource, state.Source{}, state.Envelope{Channel: s.Summary.Resource, Action: act})
 	return nil
 }
 
@@ -103,7 +104,7 @@ func newSite(t *testing.T, change ...func(*Config)) *site {
 	t.Cleanup(func() {
 		server.Close()
 		s.srv.Close()
-		if err := store.Close(); err != nil {
+		if err := errors.Join(h.Close(context.Background()), store.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -204,7 +205,7 @@ func (s *site) session() string {
 func (s *site) uri(id string) string { return "ahp-session:/" + id }
 
 func (s *site) apply(id string, a state.Action) {
-	s.hub.Apply(s.t.Context(), s.uri(id), state.Envelope{Channel: s.uri(id), Action: a})
+	s.hub.Apply(s.t.Context(), s.uri(id), state.Source{}, state.Envelope{Channel: s.uri(id), Action: a})
 }
 
 // ask has the agent ask for a command.
@@ -594,7 +595,7 @@ func TestC15StaleCard(t *testing.T) {
 	if r := s.post(s.in, "/approvals/"+stale.ID, form(stale, "accept", "seen", "yes")); r.status != http.StatusConflict {
 		t.Errorf("%d", r.status)
 	}
-	if a, _, err := s.hub.ApprovalView(live.ID); err != nil || a.State != approvals.Pending || len(s.agent.answers) != 0 {
+	if a, _, err := s.hub.ApprovalView(s.t.Context(), live.ID); err != nil || a.State != approvals.Pending || len(s.agent.answers) != 0 {
 		t.Error("the live request was touched")
 	}
 }

@@ -26,12 +26,15 @@ type Hub interface {
 	Inbox() snapshot.Inbox
 	Session(id string) (snapshot.Session, error)
 	Since(id string, seq uint64) (snapshot.Session, []snapshot.Part, error)
-	ApprovalView(id string) (*approvals.Approval, snapshot.Session, error)
+	ApprovalView(ctx context.Context, id string) (*approvals.Approval, snapshot.Session, error)
 	Watch(id string) (<-chan struct{}, func())
 
 	Create(ctx context.Context, provider, folder, prompt string) (id string, err error)
 	Send(ctx context.Context, id, text string) error
 	Stop(ctx context.Context, id string) error
+	Archived() []snapshot.Session
+	Archive(ctx context.Context, id string, archived bool) error
+	Delete(ctx context.Context, id string) error
 	Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error)
 }
 
@@ -93,6 +96,13 @@ var routes = []route{
 	{"GET", "/s/:id/live", operator, (*Server).sessionLive},  // ?since=cursor
 	{"POST", "/s/:id/messages", operator, (*Server).message}, // text
 	{"POST", "/s/:id/stop", operator, (*Server).stop},
+	{"GET", "/s/:id/turns/:turn/parts/:part", operator, (*Server).whole}, // counted from 0
+
+	{"GET", "/archive", operator, (*Server).archived},
+	{"POST", "/s/:id/archive", operator, (*Server).archive},
+	{"POST", "/s/:id/unarchive", operator, (*Server).unarchive},
+	{"GET", "/s/:id/delete", operator, (*Server).deleteForm},
+	{"POST", "/s/:id/delete", operator, (*Server).delete},
 
 	{"GET", "/approvals/:id", operator, (*Server).approval}, // id: of an approval
 	{"POST", "/approvals/:id", operator, (*Server).decide},  // option, digest, nonce

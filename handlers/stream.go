@@ -99,6 +99,9 @@ func (s *Server) sessionChanges(ctx context.Context, id string, after views.Curs
 		}
 		parts = append(parts, snapshot.Part{Kind: snapshot.Head})
 	}
+	if len(parts) > 0 && parts[0].Kind == snapshot.Root {
+		parts = parts[:1]
+	}
 	drawn := map[snapshot.Part]bool{}
 	for _, p := range parts {
 		if drawn[p] {

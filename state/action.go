@@ -663,3 +663,10 @@ func UnmarshalAction(b []byte) (Action, error) {
 	}
 	return a, nil
 }
+
+// Source names the upstream event that actions came from, so that a replay after
+// a reconnect applies once. The zero Source names none.
+type Source struct {
+	Epoch string // of the upstream's own numbering; it outlives a connection
+	ID    string // unique within Epoch
+}

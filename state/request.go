@@ -40,6 +40,12 @@ type Request struct {
 	Questions *InputRequest
 }
 
+// SameAs reports whether two requests are one: they came under one id over one
+// connection.
+func (r *Request) SameAs(other Request) bool {
+	return r.Epoch == other.Epoch && string(r.UpstreamID) == string(other.UpstreamID)
+}
+
 // Option returns the option of that id.
 func (r *Request) Option(id string) (ConfirmationOption, bool) {
 	for _, o := range r.Options {

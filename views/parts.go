@@ -71,7 +71,9 @@ func cancelWords(t *state.ToolCall) string {
 	return "It was not run."
 }
 
-func outputText(t *state.Terminal) (string, int) {
+// outputText returns the end of what a terminal shows, and how many bytes of it
+// are left out.
+func outputText(t *state.Terminal, most int) (string, int) {
 	var b strings.Builder
 	for _, p := range t.Content {
 		switch p := p.(type) {
@@ -81,7 +83,7 @@ func outputText(t *state.Terminal) (string, int) {
 			b.WriteString(p.Output.String())
 		}
 	}
-	text, cut := tail(b.String())
+	text, cut := tail(b.String(), most)
 	return ansi.Text(text), cut
 }
 
@@ -119,6 +121,8 @@ func diffWords(f diff.File) string {
 // Part draws one part of a session page.
 func Part(v SessionView, p snapshot.Part) templ.Component {
 	switch p.Kind {
+	case snapshot.Root:
+		return SessionRoot(v)
 	case snapshot.Head:
 		return SessionHead(v)
 	case snapshot.Turn:

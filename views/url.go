@@ -13,6 +13,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"nod/state/snapshot"
 	"nod/static"
 )
 
@@ -32,6 +33,11 @@ func URL(ctx context.Context, format string, args ...string) templ.SafeURL {
 		escaped[i] = url.PathEscape(a)
 	}
 	return templ.SafeURL(base + fmt.Sprintf(format, escaped...))
+}
+
+// wholeURL is the page that shows all of one part.
+func wholeURL(ctx context.Context, s snapshot.Session, n, i int) templ.SafeURL {
+	return URL(ctx, "/s/%s/turns/%s/parts/%s", s.ID, strconv.Itoa(n), strconv.Itoa(i))
 }
 
 // asset is the address of a static file, which changes with its content.

@@ -97,11 +97,11 @@ func TestCursor(t *testing.T) {
 
 func TestTailKeepsLines(t *testing.T) {
 	long := strings.Repeat("0123456789\n", 10_000)
-	got, cut := tail(long)
+	got, cut := tail(long, maxOutput)
 	if !strings.HasPrefix(got, "0123456789\n") || len(got)+cut != len(long) || len(got) > maxOutput {
 		t.Errorf("%d bytes kept, %d cut, begins %.12q", len(got), cut, got)
 	}
-	if got, cut := tail("short"); got != "short" || cut != 0 {
+	if got, cut := tail("short", maxOutput); got != "short" || cut != 0 {
 		t.Errorf("%q, %d", got, cut)
 	}
 }
@@ -172,7 +172,7 @@ func TestR13EveryFieldOfACard(t *testing.T) {
 	for n := range 14 {
 		a := approvals.New(texts(n), 1)
 		a.Request.Options = texts(n).Options // as if nothing were wrong with the parameters
-		s := snapshot.Session{State: &state.Session{}, Approvals: []*approvals.Approval{a}}
+		s := snapshot.Session{State: &state.Session{Summary: new(state.SessionSummary)}, Approvals: []*approvals.Approval{a}}
 		var b bytes.Buffer
 		if err := DockPart(s).Render(t.Context(), &b); err != nil {
 			t.Fatal(err)

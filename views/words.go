@@ -218,21 +218,52 @@ func stepWord(s planStep) string {
 const (
 	maxPlanSteps = 100      // more steps are no plan
 	maxOutput    = 64 << 10 // bytes of a command's output: about 800 lines
+	maxProse     = 64 << 10 // bytes of one message: about forty screens of a phone
+	maxWhole     = 16 << 20 // bytes of one part on a page of its own: all that is kept
 	maxDiffLines = 2000     // a screenful a hundred times over
 	maxRaw       = 16 << 10 // bytes of a message that nod does not understand
 )
 
 // tail keeps the end of an output that is too long, from a line's begin, and
 // tells how many bytes it left out.
-func tail(s string) (string, int) {
-	if len(s) <= maxOutput {
+func tail(s string, most int) (string, int) {
+	if len(s) <= most {
 		return s, 0
 	}
-	cut := len(s) - maxOutput
-	if i := strings.IndexByte(s[cut:], '\n'); i >= 0 && i < maxOutput/2 {
+	cut := len(s) - most
+	if i := strings.IndexByte(s[cut:], '\n'); i >= 0 && i < most/2 {
 		cut += i + 1
 	}
 	return strings.ToValidUTF8(s[cut:], "�"), cut
+}
+
+// excerpt is what a session page shows of a long message: its begin, or while it
+// grows its end, where a person reads along. The rest is one link away.
+func excerpt(s string, grows bool) (shown string, before, after int) {
+	if len(s) <= maxProse {
+		return s, 0, 0
+	}
+	if grows {
+		shown, before = tail(s, maxProse)
+		return shown, before, 0
+	}
+	cut := maxProse
+	if i := strings.LastIndexByte(s[:cut], '\n'); i > cut/2 {
+		cut = i + 1
+	}
+	shown = strings.ToValidUTF8(s[:cut], "")
+	return shown, 0, len(s) - cut
+}
+
+// size is a number of bytes in words.
+func size(n int) string {
+	switch {
+	case n < 10<<10:
+		return plural(n, "byte", "bytes")
+	case n < 10<<20:
+		return fmt.Sprintf("%d kB", n>>10)
+	}
+	return fmt.Sprintf("%d MB", n>>20)
 }
 
 // first cuts raw text for display.
@@ -254,6 +285,43 @@ type tool struct {
 	terminal          *state.Terminal
 }
 
+// subagents are the sessions that a tool call has started.
+func subagents(s snapshot.Session, t *state.ToolCall) (out []snapshot.Child) {
+	for _, c := range t.Content {
+		if c.Type != state.ContentSubagent {
+			continue
+		}
+		if child, ok := s.Child(state.Value(c.Resource)); ok {
+			out = append(out, child)
+		}
+	}
+	return out
+}
+
+// childStatus is the state of a sub-agent, of which its parent knows the summary.
+func childStatus(c snapshot.Child) status {
+	switch c.Summary.Status.Activity() {
+	case state.StatusInputNeeded:
+		return status{"need", "▲", "needs you"}
+	case state.StatusInProgress:
+		return status{"run", "●", "working"}
+	case state.StatusError:
+		return status{"bad", "✕", "failed"}
+	}
+	return status{"idle", "✓", "done"}
+}
+
+// asker is the sub-agent that asks, if it is not the session itself.
+func asker(s snapshot.Session, a *approvals.Approval) (title string, other bool) {
+	if a.Request.Session == s.State.Summary.Resource {
+		return "", false
+	}
+	if c, ok := s.Child(a.Request.Session); ok {
+		return c.Summary.Title, true
+	}
+	return "one of them", true // a sub-agent's own
+}
+
 func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 	v := tool{label: t.DisplayName, mono: toolInputKind(t) == "command"}
 	if t.InvocationMessage != nil && t.InvocationMessage.Text != "" {
@@ -264,7 +332,7 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 	}
 	for _, c := range t.Content {
 		if c.Type == state.ContentTerminal {
-			if v.terminal = s.Terminals[state.Value(c.Resource)]; v.terminal != nil {
+			if v.terminal = s.Terminals.Get(state.Value(c.Resource)); v.terminal != nil {
 				v.command = v.terminal.Command()
 			}
 		}
@@ -336,6 +404,13 @@ func cards(s snapshot.Session) []*approvals.Approval {
 
 // fate tells what became of a request that can no longer be answered.
 func fate(a *approvals.Approval, agent string) string {
+	if a.Unrecorded {
+		return fateWords(a, agent) + " It is not yet recorded: nod cannot write to its data folder."
+	}
+	return fateWords(a, agent)
+}
+
+func fateWords(a *approvals.Approval, agent string) string {
 	switch a.State {
 	case approvals.Decided:
 		return "Your answer “" + decisionLabel(a) + "” is recorded."

@@ -30,10 +30,10 @@ type listener struct {
 	lost  chan struct{}
 }
 
-func (l *listener) Apply(context.Context, string, ...state.Envelope)          {}
-func (l *listener) Ask(context.Context, state.Request, ...state.Envelope)     {}
-func (l *listener) Resolved(context.Context, string, string, json.RawMessage) {}
-func (l *listener) Opaque(context.Context, string, json.RawMessage)           {}
+func (l *listener) Apply(context.Context, string, state.Source, ...state.Envelope) {}
+func (l *listener) Ask(context.Context, state.Request, ...state.Envelope)          {}
+func (l *listener) Resolved(context.Context, string, string, json.RawMessage)      {}
+func (l *listener) Opaque(context.Context, string, json.RawMessage)                {}
 func (l *listener) LinkChanged(_ context.Context, link state.Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

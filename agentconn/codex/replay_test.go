@@ -45,6 +45,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = h.Close(context.Background()) })
 	s := &stage{t: t, hub: h, calls: map[string]message{}}
 	s.conn = Adapter{Command: "codex", Log: log}.NewConn("e", h).(*conn)
 	s.conn.out, s.conn.calls, s.conn.stop = &s.sent, map[int]*call{}, func() {}
@@ -274,7 +275,7 @@ func checkOutput(t *testing.T, v snapshot.Session, c state.ToolCall, w wireItem)
 		t.Errorf("command %s shows no terminal", w.ID)
 		return
 	}
-	cmd := v.Terminals[*c.Content[i].Resource].Command()
+	cmd := v.Terminals.Get(*c.Content[i].Resource).Command()
 	if cmd == nil || !cmd.IsComplete {
 		t.Errorf("command %s is not complete in its terminal", w.ID)
 		return
@@ -394,7 +395,7 @@ func TestInterruptClosesWhatIsOpen(t *testing.T) {
 		t.Fatalf("%+v", v.State)
 	}
 	c := v.State.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
-	if c.Open() || len(c.Content) != 1 || v.Terminals[*c.Content[0].Resource].Command().Output.String() != "tick\n" {
+	if c.Open() || len(c.Content) != 1 || v.Terminals.Get(*c.Content[0].Resource).Command().Output.String() != "tick\n" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -410,7 +411,7 @@ func TestBackgroundCommandEndsAfterItsTurn(t *testing.T) {
 		`{"method":"item/completed","params":{"threadId":"th","turnId":"tu","item":{"type":"commandExecution","id":"c","status":"completed","exitCode":0,"durationMs":5}}}`)
 	v := s.view()
 	c := v.State.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
-	cmd := v.Terminals[*c.Content[0].Resource].Command()
+	cmd := v.Terminals.Get(*c.Content[0].Resource).Command()
 	if !cmd.IsComplete || *cmd.ExitCode != 0 || cmd.Output.String() != "one\ntwo\n" {
 		t.Errorf("%+v", cmd)
 	}

@@ -163,13 +163,38 @@ func (c *conn) notification(ctx context.Context, m message, line []byte) {
 	c.sink.Opaque(ctx, uri, line)
 }
 
-// apply sends session actions of one event.
+// apply sends session actions that no replay repeats.
 func (c *conn) apply(ctx context.Context, th *thread, actions ...state.Action) {
+	c.sink.Apply(ctx, th.uri, state.Source{}, th.envelopes(actions)...)
+}
+
+// applyOnce sends session actions of a step in the life of a turn or an item.
+// Codex tells these again when a thread is resumed.
+func (c *conn) applyOnce(ctx context.Context, th *thread, from state.Source, actions ...state.Action) {
+	c.sink.Apply(ctx, th.uri, from, th.envelopes(actions)...)
+}
+
+func (th *thread) envelopes(actions []state.Action) []state.Envelope {
 	es := make([]state.Envelope, len(actions))
 	for i, a := range actions {
 		es[i] = state.Envelope{Channel: th.uri, Action: a}
 	}
-	c.sink.Apply(ctx, th.uri, es...)
+	return es
+}
+
+// Steps in the life of a turn or an item. Codex numbers nothing, but turns, items
+// and what happens to them are unique within a thread.
+func (th *thread) began(turn string) state.Source {
+	return state.Source{Epoch: th.id, ID: turn + "/begin"}
+}
+func (th *thread) ended(turn string) state.Source {
+	return state.Source{Epoch: th.id, ID: turn + "/end"}
+}
+func (th *thread) started(turn, item string) state.Source {
+	return state.Source{Epoch: th.id, ID: turn + "/" + item + "/start"}
+}
+func (th *thread) finished(turn, item string) state.Source {
+	return state.Source{Epoch: th.id, ID: turn + "/" + item + "/done"}
 }
 
 func (th *thread) meta() state.Meta {
@@ -191,7 +216,7 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 	// Items of an older turn stay only while they run: a background command may
 	// end after its turn.
 	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done })
-	c.apply(ctx, th, &state.SessionTurnStarted{TurnID: turn, Message: m})
+	c.applyOnce(ctx, th, th.began(turn), &state.SessionTurnStarted{TurnID: turn, Message: m})
 }
 
 func (c *conn) turnStarted(ctx context.Context, th *thread, p params) {
@@ -241,7 +266,7 @@ func (c *conn) turnCompleted(ctx context.Context, th *thread, p params) {
 	if th.turn == p.Turn.ID {
 		th.turn = ""
 	}
-	c.sink.Apply(ctx, th.uri, actions...)
+	c.sink.Apply(ctx, th.uri, th.ended(p.Turn.ID), actions...)
 }
 
 // kind names the error: codexErrorInfo is a word or an object of one key.
@@ -320,19 +345,19 @@ func (c *conn) start(ctx context.Context, th *thread, turn, id, kind string, w w
 	th.items[id] = it
 	switch kind {
 	case "agentMessage", "plan":
-		c.apply(ctx, th, &state.SessionResponsePart{TurnID: turn, Part: &state.MarkdownPart{ID: id}})
+		c.applyOnce(ctx, th, th.started(turn, id), &state.SessionResponsePart{TurnID: turn, Part: &state.MarkdownPart{ID: id}})
 	case "reasoning":
-		c.apply(ctx, th, &state.SessionResponsePart{TurnID: turn, Part: &state.ReasoningPart{ID: id}})
+		c.applyOnce(ctx, th, th.started(turn, id), &state.SessionResponsePart{TurnID: turn, Part: &state.ReasoningPart{ID: id}})
 	case "commandExecution":
 		it.terminal = "ahp-terminal:/" + th.id + "/" + id
-		c.apply(ctx, th, &state.SessionToolCallStart{
+		c.applyOnce(ctx, th, th.started(turn, id), &state.SessionToolCallStart{
 			TurnID: turn, ToolCallID: id, ToolName: "shell", DisplayName: "Run a command",
 			Meta: state.Meta{"nod.input": []byte(`"command"`)},
 		}, &state.SessionToolCallReady{
 			TurnID: turn, ToolCallID: id, InvocationMessage: state.Plain(w.summary()), ToolInput: &w.Command, Confirmed: state.ConfirmedNotNeeded,
 		})
 	case "fileChange":
-		c.apply(ctx, th, &state.SessionToolCallStart{
+		c.applyOnce(ctx, th, th.started(turn, id), &state.SessionToolCallStart{
 			TurnID: turn, ToolCallID: id, ToolName: "apply_patch", DisplayName: "Edit files",
 			Meta: state.Meta{"nod.input": []byte(`"diff"`)},
 		}, &state.SessionToolCallReady{
@@ -382,7 +407,7 @@ func (c *conn) itemStarted(ctx context.Context, th *thread, p params) {
 // otherItem shows an item that nod has no form for, as one line.
 func (c *conn) otherItem(ctx context.Context, th *thread, p params) {
 	th.items[p.Item.ID] = &item{kind: "other", turn: p.TurnID}
-	c.apply(ctx, th, &state.SessionToolCallStart{TurnID: p.TurnID, ToolCallID: p.Item.ID, ToolName: p.Item.Type, DisplayName: p.Item.Type},
+	c.applyOnce(ctx, th, th.started(p.TurnID, p.Item.ID), &state.SessionToolCallStart{TurnID: p.TurnID, ToolCallID: p.Item.ID, ToolName: p.Item.Type, DisplayName: p.Item.Type},
 		&state.SessionToolCallReady{TurnID: p.TurnID, ToolCallID: p.Item.ID, InvocationMessage: state.Plain("Codex: " + shorten(p.Item.Type, 80)), Confirmed: state.ConfirmedNotNeeded})
 }
 
@@ -409,11 +434,11 @@ func (c *conn) itemCompleted(ctx context.Context, th *thread, p params) {
 	case "commandExecution":
 		c.finishCommand(ctx, th, p.TurnID, it, w)
 	case "fileChange":
-		c.apply(ctx, th, &state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: w.ID, Result: state.ToolCallResult{
+		c.applyOnce(ctx, th, th.finished(p.TurnID, w.ID), &state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: w.ID, Result: state.ToolCallResult{
 			Success: w.Status == "completed", PastTenseMessage: state.Plain(pastTense(w.Status, "Edited ") + fileNames(w.Changes)), Content: fileEdits(w.Changes),
 		}})
 	default:
-		c.apply(ctx, th, &state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: w.ID, Result: state.ToolCallResult{
+		c.applyOnce(ctx, th, th.finished(p.TurnID, w.ID), &state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: w.ID, Result: state.ToolCallResult{
 			Success: w.Status != "failed", PastTenseMessage: state.Plain("Codex: " + shorten(w.Type, 80)),
 		}})
 	}
@@ -477,12 +502,12 @@ func (c *conn) outputDelta(ctx context.Context, th *thread, p params) {
 	it := c.start(ctx, th, p.TurnID, p.ItemID, "commandExecution", wireItem{})
 	data := state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: p.Delta}}
 	it.text = "streamed"
-	c.sink.Apply(ctx, th.uri, append(c.show(th, p.ItemID, it), data)...)
+	c.sink.Apply(ctx, th.uri, state.Source{}, append(c.show(th, p.ItemID, it), data)...)
 }
 
 func (c *conn) finishCommand(ctx context.Context, th *thread, turn string, it *item, w wireItem) {
 	if w.Status == "declined" { // by a person, whose answer has ended the call, or by Codex itself
-		c.apply(ctx, th, &state.SessionToolCallComplete{TurnID: turn, ToolCallID: w.ID, Result: state.ToolCallResult{
+		c.applyOnce(ctx, th, th.finished(turn, w.ID), &state.SessionToolCallComplete{TurnID: turn, ToolCallID: w.ID, Result: state.ToolCallResult{
 			PastTenseMessage: state.Plain("Codex declined to run " + w.summary()),
 		}})
 		return
@@ -503,7 +528,7 @@ func (c *conn) finishCommand(ctx context.Context, th *thread, turn string, it *i
 		state.Envelope{Channel: it.terminal, Action: &state.TerminalCommandFinished{CommandID: w.ID, ExitCode: w.ExitCode, DurationMs: w.DurationMs}},
 		state.Envelope{Channel: th.uri, Action: &state.SessionToolCallComplete{TurnID: turn, ToolCallID: w.ID, Result: result}},
 	)
-	c.sink.Apply(ctx, th.uri, actions...)
+	c.sink.Apply(ctx, th.uri, th.finished(turn, w.ID), actions...)
 }
 
 func (c *conn) patchUpdated(ctx context.Context, th *thread, p params) {

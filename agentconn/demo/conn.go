@@ -74,7 +74,7 @@ func (c *conn) begin(ctx context.Context, s *state.Session, m state.Message) err
 	}
 	// The page that a person is led to shows the message, so the turn begins here
 	// and not on its goroutine.
-	c.sink.Apply(ctx, st.uri, state.Envelope{Channel: st.uri, Action: &state.SessionTurnStarted{TurnID: st.turn, Message: m}})
+	c.sink.Apply(ctx, st.uri, state.Source{}, state.Envelope{Channel: st.uri, Action: &state.SessionTurnStarted{TurnID: st.turn, Message: m}})
 	first := len(s.Turns) == 0
 	go func() {
 		defer c.playing.Done()

@@ -90,7 +90,7 @@ func (h *house) disconnect() time.Duration {
 
 // ---- agentconn.Sink ----
 
-func (h *house) Apply(_ context.Context, session string, actions ...state.Envelope) {
+func (h *house) Apply(_ context.Context, session string, _ state.Source, actions ...state.Envelope) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.apply(session, actions)

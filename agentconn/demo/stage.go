@@ -87,7 +87,7 @@ func (s *stage) pause(d time.Duration) bool {
 // emit tells the hub what has happened, even while the turn is being stopped: it
 // has happened.
 func (s *stage) emit(es ...state.Envelope) {
-	s.conn.sink.Apply(context.WithoutCancel(s.ctx), s.uri, es...)
+	s.conn.sink.Apply(context.WithoutCancel(s.ctx), s.uri, state.Source{}, es...)
 }
 
 func (s *stage) envelope(a state.Action) state.Envelope {

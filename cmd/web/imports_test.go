@@ -9,12 +9,13 @@ import (
 // mayImport draws the house: which rooms of this module each room may use,
 // itself left out.
 var mayImport = map[string][]string{
-	"state":            {},
-	"state/approvals":  {"state"},
-	"state/journal":    {},
-	"state/snapshot":   {"state", "state/approvals"},
-	"state/schematest": {}, // for tests only
-	"state/hub":        {"state", "state/approvals", "state/journal", "state/snapshot"},
+	"state":                     {},
+	"state/approvals":           {"state"},
+	"state/journal":             {},
+	"state/journal/journaltest": {"state/journal"},
+	"state/snapshot":            {"state", "state/approvals"},
+	"state/schematest":          {}, // for tests only
+	"state/hub":                 {"state", "state/approvals", "state/journal", "state/snapshot"},
 
 	"agentconn":       {"state"},
 	"agentconn/codex": {"agentconn", "state"},

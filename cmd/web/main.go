@@ -102,6 +102,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	if err != nil {
 		return fmt.Errorf("the sessions in %s cannot be read: %w", cfg.Data, err)
 	}
+	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(ctx))) }()
 	adapters, links := findAgents(codex.Adapter{Command: cfg.Codex.Command, Env: cfg.Codex.Env, Log: log})
 	manager := agentconn.NewManager(h, adapters, log)
 	h.SetUpstream(manager, links)

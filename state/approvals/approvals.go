@@ -47,6 +47,17 @@ type Approval struct {
 	Actor    string          // device that decided
 	AskedAt  int64
 	EndedAt  int64 // when it left pending
+
+	// Unrecorded is set while the disk refuses this decision, which denies and was
+	// sent all the same.
+	Unrecorded bool `json:"-"`
+}
+
+// Denies reports whether an answer only refuses: it may be sent even if it cannot
+// be recorded.
+func (a *Approval) Denies(d state.Decision) bool {
+	o, ok := a.Request.Option(d.OptionID)
+	return ok && o.Kind == state.OptionDeny
 }
 
 // Errors of Decide.

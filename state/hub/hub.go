@@ -46,6 +46,8 @@ var (
 	ErrNoTurn     = errors.New("hub: no turn is in progress")
 )
 
+var errNoState = errors.New("hub: a snapshot without the session's state")
+
 // uriScheme begins the URI of every session that nod creates.
 const uriScheme = "ahp-session:/"
 
@@ -65,81 +67,58 @@ type Hub struct {
 	rev      uint64              // counts changes of what the inbox shows
 	trouble  string              // a sentence while the journal cannot be written
 	watchers map[chan struct{}]struct{}
+	untidy   []*session // for the keeper
+
+	wall             func() int64  // Unix milliseconds; tests put another clock in its place
+	stop, stopped    chan struct{} // of the keeper
+	untidied, healed chan struct{} // wake the keeper; each holds one
 }
 
-// New brings the sessions back from the journal. Whatever was open when the last
-// process ended is closed, and says so.
-func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, error) {
-	h := &Hub{
-		Epoch: strings.ToLower(rand.Text()[:10]), store: store, log: log,
+func newHub(store journal.Store, log *slog.Logger) *Hub {
+	return &Hub{
+		Epoch: strings.ToLower(rand.Text()[:10]), store: store, log: log, wall: func() int64 { return time.Now().UnixMilli() },
 		sessions: map[string]*session{}, asked: map[string]*session{}, watchers: map[chan struct{}]struct{}{},
+		stop: make(chan struct{}), stopped: make(chan struct{}), untidied: make(chan struct{}, 1), healed: make(chan struct{}, 1),
 	}
-	rows, err := store.Sessions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		s, err := h.load(ctx, row)
-		if err != nil { // one that cannot be read must not take the others along
-			log.Error("a session cannot be read and is left out", "session", row.URI, "err", err)
-			continue
-		}
-		h.add(s)
-	}
-	return h, nil
 }
 
 // SetUpstream says how agents are reached, and which there are. It must be called
 // once, before anything else.
 func (h *Hub) SetUpstream(up Upstream, links []state.Link) { h.up, h.links = up, links }
 
-func now() int64 { return time.Now().UnixMilli() }
-
-func (h *Hub) load(ctx context.Context, row journal.Session) (*session, error) {
-	s := newSession(h, row.URI)
-	s.state = new(state.Session)
-	if err := state.Unmarshal(row.Initial, s.state); err != nil {
-		return nil, err
-	}
-	for e, err := range h.store.Events(ctx, row.URI, 0) {
-		if err != nil {
-			return nil, err
-		}
-		a, err := state.UnmarshalAction(e.Action)
-		if err != nil {
-			return nil, err
-		}
-		s.apply(state.Envelope{Channel: e.Channel, Action: a}, e.Seq, e.Time)
-	}
-	stored, err := h.store.Approvals(ctx, row.URI)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range stored {
-		a := new(approvals.Approval)
-		if err := state.Unmarshal(r.Record, a); err != nil {
-			return nil, err
-		}
-		s.approvals = append(s.approvals, a)
-	}
-	if t := s.state.ActiveTurn; t != nil {
-		s.closeTurn(ctx, "restart", "nod was stopped while this turn ran, and the agent's process ended with it. "+
-			"What was done until then is above; up to 25 ms of streamed text may be missing. Send a message to go on.")
-	} else if err := s.commit(ctx, nil, s.sweep(func(*approvals.Approval) bool { return true })); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
+// now is the wall clock in Unix milliseconds. It labels things and orders none.
+func (h *Hub) now() int64 { return h.wall() }
 
 func (h *Hub) add(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sessions[s.id] = s
 	h.order = append(h.order, s)
-	for _, a := range s.approvals {
-		h.asked[a.ID] = s
+	if s.parent != nil {
+		s.parent.children = append(s.parent.children, s)
 	}
 	h.changed()
+}
+
+// noteAsked remembers whose approvals these are.
+func (h *Hub) noteAsked(s *session, list []*approvals.Approval) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range list {
+		h.asked[a.ID] = s
+	}
+}
+
+// newChild reports whether an agent may begin a session of that URI: nod's own
+// URIs are known to be good in an address, and nobody may take over another's.
+func (h *Hub) newChild(uri string) bool {
+	id, ok := strings.CutPrefix(uri, uriScheme)
+	if !ok || id == "" || len(id) > 64 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sessions[id] == nil
 }
 
 // changed must be called with h.mu held.
@@ -156,10 +135,14 @@ func (h *Hub) touchInbox() {
 
 func wake(watchers map[chan struct{}]struct{}) {
 	for c := range watchers {
-		select {
-		case c <- struct{}{}:
-		default: // already told
-		}
+		poke(c)
+	}
+}
+
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // already told
 	}
 }
 
@@ -172,13 +155,37 @@ func (h *Hub) find(id string) (*session, error) {
 	return nil, ErrNoSession
 }
 
+// findURI returns a session with its lock held, or nil: then nobody here knows it.
 func (h *Hub) findURI(uri string) *session {
 	s, err := h.find(strings.TrimPrefix(uri, uriScheme))
+	if err == nil {
+		err = s.lock()
+	}
 	if err != nil {
-		h.log.Warn("an agent speaks of a session that is not here", "session", uri)
+		h.log.Warn("an agent speaks of a session that is not here", "session", uri, "err", err)
 		return nil
 	}
 	return s
+}
+
+// whoAsked returns the session that an approval belongs to, loaded or not.
+func (h *Hub) whoAsked(ctx context.Context, approvalID string) (*session, error) {
+	h.mu.Lock()
+	s := h.asked[approvalID]
+	h.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	a, err := h.store.Approval(ctx, approvalID)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, ErrNoApproval
+	} else if err != nil {
+		return nil, err
+	}
+	if s, err = h.find(strings.TrimPrefix(a.Session, uriScheme)); err != nil {
+		return nil, ErrNoApproval
+	}
+	return s, nil
 }
 
 // ---- what people do ----
@@ -193,8 +200,8 @@ func (h *Hub) Create(ctx context.Context, provider, folder, prompt string) (id s
 		return "", err
 	}
 	ctx = context.WithoutCancel(ctx) // the agent has it now, whether or not the browser waits
-	at := now()
-	s := newSession(h, uri)
+	at := h.now()
+	s := newSession(h, uri, nil)
 	s.state = &state.Session{
 		Summary: &state.SessionSummary{
 			Resource: uri, Provider: provider, Title: title(prompt), Status: state.StatusIdle,
@@ -202,11 +209,12 @@ func (h *Hub) Create(ctx context.Context, provider, folder, prompt string) (id s
 		},
 		Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{},
 	}
-	initial, err := state.Marshal(s.state)
+	s.loaded, s.lastEvent = true, at
+	first, err := s.begins(at)
 	if err != nil {
 		return "", err
 	}
-	if err := h.store.Append(ctx, journal.Batch{Sessions: []journal.Session{{URI: uri, Initial: initial}}}); err != nil {
+	if err := h.store.Append(ctx, first); err != nil {
 		return "", err
 	}
 	envelopes := make([]state.Envelope, len(actions))
@@ -214,7 +222,7 @@ func (h *Hub) Create(ctx context.Context, provider, folder, prompt string) (id s
 		envelopes[i] = state.Envelope{Channel: uri, Action: a}
 	}
 	s.mu.Lock()
-	err = s.commit(ctx, envelopes, nil)
+	err = s.commit(ctx, state.Source{}, envelopes, nil)
 	s.mu.Unlock()
 	if err != nil {
 		return "", err
@@ -242,9 +250,17 @@ func (h *Hub) Send(ctx context.Context, id, text string) error {
 	}
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	st := s.current()
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
 	if st.ActiveTurn != nil {
 		return ErrTurnOpen
+	}
+	if st.Summary.Status.Archived() { // who writes to it wants it back
+		if err := h.Archive(ctx, id, false); err != nil {
+			return err
+		}
 	}
 	// A browser that leaves now has still sent its message.
 	return h.up.Dispatch(context.WithoutCancel(ctx), st, &state.SessionTurnStarted{Message: state.UserMessage(text)})
@@ -256,7 +272,10 @@ func (h *Hub) Stop(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	st := s.current()
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
 	if st.ActiveTurn == nil {
 		return ErrNoTurn
 	}
@@ -270,11 +289,9 @@ func (h *Hub) Stop(ctx context.Context, id string) error {
 func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error) {
 	// Once recorded, a decision is sent even if the browser goes away.
 	ctx = context.WithoutCancel(ctx)
-	h.mu.Lock()
-	s := h.asked[approvalID]
-	h.mu.Unlock()
-	if s == nil {
-		return nil, ErrNoApproval
+	s, err := h.whoAsked(ctx, approvalID)
+	if err != nil {
+		return nil, err
 	}
 	decided, err := s.decide(ctx, actor, approvalID, digest, nonce, d)
 	if err != nil || decided.State != approvals.Decided {
@@ -292,35 +309,34 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 	}
 	if err := h.up.Answer(ctx, sent.Request, d); err != nil {
 		h.log.Error("a decision could not be delivered", "approval", approvalID, "err", err)
-		return s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, now()) })
+		return s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
 	}
 	return sent, nil
 }
 
 // ---- what agents say: agentconn.Sink ----
 
-// Apply records and reduces actions of one upstream event.
-func (h *Hub) Apply(ctx context.Context, uri string, actions ...state.Envelope) {
+// Apply records and reduces actions of one upstream event. An event whose source
+// the session has had changes nothing.
+func (h *Hub) Apply(ctx context.Context, uri string, from state.Source, actions ...state.Envelope) {
 	if s := h.findURI(uri); s != nil {
-		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.mustCommit(ctx, actions, nil)
+		s.mustCommit(ctx, from, actions, nil)
 	}
 }
 
-// Ask records a request that waits for a person.
+// Ask records a request that waits for a person. A request that is open already
+// is not asked again.
 func (h *Hub) Ask(ctx context.Context, r state.Request, actions ...state.Envelope) {
 	s := h.findURI(r.Session)
 	if s == nil {
 		return
 	}
-	a := approvals.New(r, now())
-	h.mu.Lock()
-	h.asked[a.ID] = s
-	h.mu.Unlock()
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mustCommit(ctx, actions, []change{{to: a}})
+	if slices.ContainsFunc(s.approvals, func(a *approvals.Approval) bool { return a.Open() && a.Request.SameAs(r) }) {
+		return
+	}
+	s.mustCommit(ctx, state.Source{}, actions, []change{{to: approvals.New(r, h.now())}})
 }
 
 // Resolved says that the agent no longer waits for a request.
@@ -329,17 +345,15 @@ func (h *Hub) Resolved(ctx context.Context, uri, epoch string, upstreamID json.R
 	if s == nil {
 		return
 	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.approvals, func(a *approvals.Approval) bool {
-		return a.Open() && a.Request.Epoch == epoch && string(a.Request.UpstreamID) == string(upstreamID)
-	})
+	asked := state.Request{Epoch: epoch, UpstreamID: upstreamID}
+	i := slices.IndexFunc(s.approvals, func(a *approvals.Approval) bool { return a.Open() && a.Request.SameAs(asked) })
 	if i < 0 {
 		return
 	}
 	was := s.approvals[i]
-	is := approvals.Resolve(was, now())
-	s.mustCommit(ctx, confirmed(is), []change{{from: was, to: is}})
+	is := approvals.Resolve(was, h.now())
+	s.mustCommit(ctx, state.Source{}, confirmed(is), []change{{from: was, to: is}})
 }
 
 // confirmed returns the actions that show a decision in the session's state once
@@ -380,7 +394,7 @@ func decidedOption(a *approvals.Approval) (state.ConfirmationOption, bool) {
 
 // Opaque keeps an upstream message that nobody understood.
 func (h *Hub) Opaque(ctx context.Context, uri string, raw json.RawMessage) {
-	if err := h.store.Opaque(ctx, uri, now(), raw); err != nil {
+	if err := h.store.Opaque(ctx, uri, h.now(), raw); err != nil {
 		h.log.Error("an unknown message was not kept", "err", err)
 	}
 }
@@ -404,11 +418,22 @@ func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 	}
 }
 
+// health is what the journal's writer tells. It is called by the writer, so it
+// must not wait for a session: whoever holds one may be waiting for the writer.
+func (h *Hub) health(err error) {
+	h.noteJournal(err)
+	if err == nil {
+		poke(h.healed)
+	}
+}
+
 // noteJournal remembers whether the journal can be written, for the pages.
 func (h *Hub) noteJournal(err error) {
 	sentence := ""
 	if err != nil {
-		sentence = "nod cannot write to its data folder: what happens now will be gone after a restart, and nothing can be approved. Is the disk full?"
+		h.log.Error("the journal refuses", "err", err)
+		sentence = "nod cannot write to its data folder, so nothing can be approved. You can still deny and stop. " +
+			"What happens now is not yet recorded, and would be gone after a restart. Is the disk full?"
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

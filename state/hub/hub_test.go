@@ -37,7 +37,7 @@ func (a *agent) CreateSession(context.Context, string, string, string) ([]state.
 func (a *agent) Dispatch(ctx context.Context, s *state.Session, act state.Action) error {
 	if t, ok := act.(*state.SessionTurnStarted); ok {
 		t.TurnID = fmt.Sprint("turn-", len(s.Turns))
-		a.hub.Apply(ctx, s.Summary.Resource, on(s.Summary.Resource, t))
+		a.hub.Apply(ctx, s.Summary.Resource, state.Source{}, on(s.Summary.Resource, t))
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{t: t, dir: t.TempDir()}
 	h.open()
-	t.Cleanup(func() { _ = h.store.Close() })
+	t.Cleanup(h.leave)
 	var err error
 	if h.id, err = h.hub.Create(t.Context(), "codex", "/w", "do it\nplease"); err != nil {
 		t.Fatal(err)
@@ -92,12 +92,19 @@ func (h *house) open() {
 	h.hub.SetUpstream(h.agent, []state.Link{{Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1"}})
 }
 
+// leave closes the files without a goodbye.
+func (h *house) leave() {
+	close(h.hub.stop)
+	<-h.hub.stopped
+	if err := h.store.Close(); err != nil {
+		h.t.Error(err)
+	}
+}
+
 // restart opens the same folder anew, as after a crash: nothing is said goodbye to.
 func (h *house) restart() {
 	h.t.Helper()
-	if err := h.store.Close(); err != nil {
-		h.t.Fatal(err)
-	}
+	h.leave()
 	h.open()
 }
 
@@ -107,7 +114,7 @@ func (h *house) apply(actions ...state.Action) {
 	for i, a := range actions {
 		es[i] = on(h.uri, a)
 	}
-	h.hub.Apply(h.t.Context(), h.uri, es...)
+	h.hub.Apply(h.t.Context(), h.uri, state.Source{}, es...)
 }
 
 func (h *house) view() snapshot.Session {
@@ -139,7 +146,7 @@ func (h *house) decide(a *approvals.Approval, option string) (*approvals.Approva
 
 func (h *house) approval(id string) *approvals.Approval {
 	h.t.Helper()
-	a, _, err := h.hub.ApprovalView(id)
+	a, _, err := h.hub.ApprovalView(h.t.Context(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -411,14 +418,14 @@ func TestSince(t *testing.T) {
 		t.Errorf("after a decision %v", got)
 	}
 	at = h.view().Seq
-	h.hub.Apply(t.Context(), h.uri, on("ahp-terminal:/x", &state.TerminalData{Data: "early"}))
+	h.hub.Apply(t.Context(), h.uri, state.Source{}, on("ahp-terminal:/x", &state.TerminalData{Data: "early"}))
 	if got := since(at); len(got) != 0 {
 		t.Errorf("a terminal that nothing shows changed %v", got)
 	}
 	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"))
 	h.apply(&state.SessionToolCallContentChanged{TurnID: "turn-0", ToolCallID: "call-7", Content: []state.ToolResultContent{state.TerminalContent("ahp-terminal:/x", "Output")}})
 	at = h.view().Seq
-	h.hub.Apply(t.Context(), h.uri, on("ahp-terminal:/x", &state.TerminalData{Data: "out"}))
+	h.hub.Apply(t.Context(), h.uri, state.Source{}, on("ahp-terminal:/x", &state.TerminalData{Data: "out"}))
 	if got, want := since(at), []snapshot.Part{{Kind: snapshot.Response, Turn: 0, Index: 2}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("after output %v", got)
 	}

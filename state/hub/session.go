@@ -1,9 +1,11 @@
 package hub
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,37 +16,63 @@ import (
 	"nod/state/snapshot"
 )
 
-// session owns one session's state: whoever holds mu is the owner.
+// session owns one session's state: whoever holds mu is the owner. A lock of a
+// session may be taken while that of one of its sub-agents is held, never the
+// other way round; the hub's own while either is held.
 type session struct {
-	hub *Hub
-	id  string
-	uri string
+	hub    *Hub
+	id     string
+	uri    string
+	parent *session // whose sub-agent this is; nil for none
+
+	children []*session // its own sub-agents; the hub's mu guards it
 
 	sending sync.Mutex // held while a turn is being started
 
 	mu        sync.Mutex
-	seq       uint64
-	lastEvent int64 // Unix milliseconds
+	loaded    bool // if not, state holds the summary alone and what follows lastEvent is empty
 	state     *state.Session
-	terminals map[string]*state.Terminal
-	approvals []*approvals.Approval // in the order they were asked in
-	changedAt map[snapshot.Part]uint64
-	shownIn   map[string]snapshot.Part // terminal URI -> the response part that shows it
-	watchers  map[chan struct{}]struct{}
+	lastEvent int64 // Unix milliseconds
+	lastUsed  int64 // when somebody last wanted it loaded, Unix milliseconds
+	open      bool  // a turn or a request is open; as journaled
+	cut       int   // turns forgotten so far
+
+	seq        uint64
+	terminals  snapshot.Terminals
+	changesets map[string]*state.Changeset
+	approvals  []*approvals.Approval // in the order they were asked in; replaced, never changed
+	changes    changes
+	shownIn    map[string]snapshot.Part // URI of a terminal or sub-agent -> the response part that shows it
+	sources    map[sourceKey]struct{}   // upstream events it has had; nil until one names itself
+	watchers   map[chan struct{}]struct{}
+
+	log    upkeep
+	queued bool // for the keeper; the hub's mu guards it
 }
 
-func newSession(h *Hub, uri string) *session {
+// sourceKey is a hash of a Source: a session may have had very many.
+type sourceKey [16]byte
+
+func keyOf(s state.Source) sourceKey {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", len(s.Epoch), s.Epoch, s.ID))
+	return sourceKey(sum[:16])
+}
+
+func newSession(h *Hub, uri string, parent *session) *session {
 	return &session{
-		hub: h, id: strings.TrimPrefix(uri, uriScheme), uri: uri,
-		terminals: map[string]*state.Terminal{}, changedAt: map[snapshot.Part]uint64{},
-		shownIn: map[string]snapshot.Part{}, watchers: map[chan struct{}]struct{}{},
+		hub: h, id: strings.TrimPrefix(uri, uriScheme), uri: uri, parent: parent,
+		changesets: map[string]*state.Changeset{}, shownIn: map[string]snapshot.Part{},
+		watchers: map[chan struct{}]struct{}{},
 	}
 }
 
-func (s *session) current() *state.Session {
-	s.mu.Lock()
+// current returns the session's state.
+func (s *session) current() (*state.Session, error) {
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
 	defer s.mu.Unlock()
-	return s.state
+	return s.state, nil
 }
 
 // change is one step of an approval; from is nil for a new one.
@@ -60,79 +88,156 @@ func growing(a state.Action) bool {
 	return false
 }
 
+// next is what a session will be once a batch is on disk.
+type next struct {
+	at       int64
+	batch    journal.Batch
+	buffered bool // all of it is growing text
+	bytes    int  // of the batch's actions
+
+	seq        uint64
+	state      *state.Session
+	terminals  snapshot.Terminals
+	changesets map[string]*state.Changeset // those that change
+	approvals  []*approvals.Approval
+	marks      []mark
+	shown      []string // URIs of terminals that changed
+	changed    bool     // an approval
+	open       bool
+	children   []*session // sub-agents that start
+}
+
 // commit is the way of everything that happens to a session: number, journal,
-// reduce, wake. A turn that ends takes its pending requests along in the same
-// transaction. If the journal refuses, nothing has changed. Call with mu held.
-func (s *session) commit(ctx context.Context, actions []state.Envelope, changes []change) error {
-	at := now() // what is journaled is what is shown
-	batch, changes, buffered, err := s.prepare(at, actions, changes)
-	if err != nil {
+// reduce, wake. If the journal refuses, nothing has changed. Call with mu held.
+func (s *session) commit(ctx context.Context, from state.Source, actions []state.Envelope, changes []change) error {
+	n, err := s.plan(from, actions, changes)
+	if n == nil || err != nil {
 		return err
 	}
-	if buffered {
-		s.hub.store.Buffer(batch)
-	} else if len(batch.Events)+len(batch.Approvals) > 0 {
-		if err := s.hub.store.Append(ctx, batch); err != nil {
-			return err
-		}
-		s.hub.noteJournal(nil)
+	if err := s.record(ctx, n); err != nil {
+		return err
 	}
-	s.install(at, actions, changes)
+	s.install(n)
 	return nil
 }
 
 // mustCommit is commit for what an agent has said: it has happened, whether or
 // not it can be recorded.
-func (s *session) mustCommit(ctx context.Context, actions []state.Envelope, changes []change) {
-	if err := s.commit(context.WithoutCancel(ctx), actions, changes); err != nil {
-		s.hub.log.Error("an event is not recorded yet", "session", s.uri, "err", err)
-		if !errors.Is(err, journal.ErrConflict) {
-			s.hub.noteJournal(err)
-		}
-		at := now()
-		batch, changes, _, err := s.prepare(at, actions, changes)
-		if err == nil {
-			s.hub.store.Buffer(batch) // for when the disk takes it again
-		}
-		s.install(at, actions, changes)
+func (s *session) mustCommit(ctx context.Context, from state.Source, actions []state.Envelope, changes []change) {
+	n, err := s.plan(from, actions, changes)
+	if err != nil {
+		s.hub.log.Error("an event cannot be understood and is left out", "session", s.uri, "err", err)
+		return
+	} else if n == nil {
+		return
 	}
+	switch err := s.record(context.WithoutCancel(ctx), n); {
+	case errors.Is(err, journal.ErrDuplicate):
+		return
+	case errors.Is(err, journal.ErrConflict): // nothing that time mends
+		s.hub.log.Error("an event contradicts the journal and is not recorded", "session", s.uri, "err", err)
+	case err != nil:
+		s.hub.noteJournal(err)
+		s.hub.store.Buffer(n.batch) // for when the disk takes it again
+	}
+	s.install(n)
 }
 
-func (s *session) prepare(at int64, actions []state.Envelope, changes []change) (journal.Batch, []change, bool, error) {
-	var b journal.Batch
-	seq, st := s.seq, s.state
-	buffered := len(changes) == 0
+// record puts a batch on disk, or text on its way there.
+func (s *session) record(ctx context.Context, n *next) error {
+	if n.buffered {
+		s.hub.store.Buffer(n.batch)
+		return nil
+	}
+	err := s.hub.store.Append(ctx, n.batch)
+	if err == nil {
+		s.hub.noteJournal(nil)
+	}
+	return err
+}
+
+// plan works out what actions and changes of approvals make of the session. A
+// turn that ends takes its pending requests along in the same transaction. It
+// returns nil for an upstream event that the session has had.
+func (s *session) plan(from state.Source, actions []state.Envelope, changes []change) (*next, error) {
+	n := &next{at: s.hub.now(), seq: s.seq, state: s.state, terminals: s.terminals, approvals: s.approvals}
+	if from != (state.Source{}) {
+		if had, err := s.had(from); had || err != nil {
+			return nil, err
+		}
+		n.batch.Source = journal.Source{Session: s.uri, Epoch: from.Epoch, ID: from.ID}
+	}
+	n.buffered = len(changes) == 0 && from == (state.Source{})
 	for _, e := range actions {
+		e, ok := s.bounded(n, e)
+		if !ok {
+			continue
+		}
 		raw, err := state.MarshalAction(e.Action)
 		if err != nil {
-			return b, nil, false, err
+			return nil, err
 		}
-		seq++
-		b.Events = append(b.Events, journal.Event{Session: s.uri, Seq: seq, Time: at, Channel: e.Channel, Action: raw})
-		buffered = buffered && growing(e.Action)
-		if e.Channel == s.uri && !growing(e.Action) { // text ends no turn
-			st = state.ReduceSession(st, e.Action, at)
+		n.seq++
+		n.bytes += len(raw)
+		n.batch.Events = append(n.batch.Events, journal.Event{Session: s.uri, Seq: n.seq, Time: n.at, Channel: e.Channel, Action: raw})
+		n.buffered = n.buffered && growing(e.Action)
+		s.reduce(n, e)
+		if err := s.startChildren(n, e.Action); err != nil {
+			return nil, err
 		}
 	}
-	if ended := s.state.ActiveTurn; ended != nil && (st.ActiveTurn == nil || st.ActiveTurn.ID != ended.ID) {
+	if len(n.batch.Events) == 0 && len(changes) == 0 {
+		return nil, nil
+	}
+	if n.buffered {
+		n.open = s.open
+		return n, nil
+	}
+	if ended := s.state.ActiveTurn; ended != nil && (n.state.ActiveTurn == nil || n.state.ActiveTurn.ID != ended.ID) {
 		changes = append(changes, s.sweep(func(a *approvals.Approval) bool {
 			return (a.Request.TurnID == ended.ID || a.Request.TurnID == "") &&
 				!slices.ContainsFunc(changes, func(c change) bool { return c.from == a })
 		})...)
 	}
+	return n, s.planRows(n, changes)
+}
+
+// planRows adds to a batch what is not an event: approvals, audit, and what a
+// list shows of the session.
+func (s *session) planRows(n *next, changes []change) error {
+	if len(changes) > 0 {
+		n.changed = true
+		n.seq++
+		n.marks = append(n.marks, mark{snapshot.Part{Kind: snapshot.Dock}, n.seq},
+			mark{snapshot.Part{Kind: snapshot.Composer}, n.seq}) // it says what is waited for
+		n.approvals = slices.Clone(s.approvals)
+	}
 	for _, c := range changes {
 		record, err := state.Marshal(c.to)
 		if err != nil {
-			return b, nil, false, err
+			return err
 		}
 		w := journal.ApprovalChange{Approval: journal.Approval{ID: c.to.ID, Session: s.uri, State: string(c.to.State), Digest: c.to.Digest, Record: record}}
 		if c.from != nil {
 			w.From = string(c.from.State)
-			b.Audit = append(b.Audit, audit(c, at))
+			n.batch.Audit = append(n.batch.Audit, audit(c, n.at))
 		}
-		b.Approvals = append(b.Approvals, w)
+		n.batch.Approvals = append(n.batch.Approvals, w)
+		if i := slices.Index(n.approvals, c.from); c.from != nil && i >= 0 {
+			n.approvals[i] = c.to
+		} else {
+			n.approvals = append(n.approvals, c.to)
+		}
 	}
-	return b, changes, buffered, nil
+	n.open = n.state.ActiveTurn != nil || slices.ContainsFunc(n.approvals, (*approvals.Approval).Open)
+	if n.open != s.open || n.state.Summary != s.state.Summary {
+		row, err := s.row(n.state.Summary, n.open, n.at, s.cut)
+		if err != nil {
+			return err
+		}
+		n.batch.Sessions = append(n.batch.Sessions, row)
+	}
+	return nil
 }
 
 func audit(c change, at int64) journal.AuditEntry {
@@ -142,65 +247,109 @@ func audit(c change, at int64) journal.AuditEntry {
 	return e
 }
 
-// install makes what prepare has laid out true. Call with mu held.
-func (s *session) install(at int64, actions []state.Envelope, changes []change) {
-	before := s.state
-	s.lastEvent = at
-	for _, e := range actions {
-		s.apply(e, s.seq+1, at)
-	}
-	if len(changes) > 0 {
-		s.seq++
-		s.changedAt[snapshot.Part{Kind: snapshot.Dock}] = s.seq
-		s.changedAt[snapshot.Part{Kind: snapshot.Composer}] = s.seq // it says what is waited for
-		for _, c := range changes {
-			if i := slices.Index(s.approvals, c.from); c.from != nil && i >= 0 {
-				s.approvals[i] = c.to
-			} else {
-				s.approvals = append(s.approvals, c.to)
+// had reports whether the session has had an upstream event.
+func (s *session) had(from state.Source) (bool, error) {
+	if s.sources == nil {
+		sources := map[sourceKey]struct{}{}
+		for known, err := range s.hub.store.Sources(context.Background(), s.uri) {
+			if err != nil {
+				return false, err
 			}
+			sources[keyOf(state.Source{Epoch: known.Epoch, ID: known.ID})] = struct{}{}
 		}
+		s.sources = sources
+	}
+	_, had := s.sources[keyOf(from)]
+	return had, nil
+}
+
+// reduce makes one action part of what the session will be.
+func (s *session) reduce(n *next, e state.Envelope) {
+	switch {
+	case e.Channel == s.uri:
+		before := n.state
+		n.state = state.ReduceSession(before, e.Action, n.at)
+		for _, p := range snapshot.Changed(before, n.state) {
+			n.marks = append(n.marks, mark{p, n.seq})
+		}
+	case state.OfTerminal(e.Action):
+		t := n.terminals.Get(e.Channel)
+		if t == nil {
+			t = &state.Terminal{Content: []state.TerminalPart{}, Claim: state.SessionClaim(s.uri)}
+		}
+		n.terminals = n.terminals.With(e.Channel, state.ReduceTerminal(t, e.Action))
+		n.shown = append(n.shown, e.Channel)
+	case state.OfChangeset(e.Action):
+		c := cmp.Or(n.changesets[e.Channel], s.changesets[e.Channel])
+		if c == nil {
+			c = &state.Changeset{Status: state.ChangesetComputing, Files: []state.ChangesetFile{}}
+		}
+		if n.changesets == nil {
+			n.changesets = map[string]*state.Changeset{}
+		}
+		n.changesets[e.Channel] = state.ReduceChangeset(c, e.Action)
+	}
+}
+
+// install makes what plan has laid out true. Call with mu held.
+func (s *session) install(n *next) {
+	if n.batch.Source != (journal.Source{}) {
+		s.sources[keyOf(state.Source{Epoch: n.batch.Source.Epoch, ID: n.batch.Source.ID})] = struct{}{}
+	}
+	summaryChanged := n.state.Summary != s.state.Summary
+	turnEnded := s.state.ActiveTurn != nil && n.state.ActiveTurn == nil
+	s.seq, s.lastEvent, s.state, s.terminals, s.approvals, s.open = n.seq, n.at, n.state, n.terminals, n.approvals, n.open
+	for uri, c := range n.changesets {
+		s.changesets[uri] = c
+	}
+	for _, m := range n.marks {
+		if m.part.Kind == snapshot.Root {
+			s.shownIn = map[string]snapshot.Part{}
+			s.changes.reset(m.seq)
+		}
+		s.changes.note(m.part, m.seq)
+	}
+	for _, uri := range n.shown {
+		s.touchShown(uri)
+	}
+	for _, c := range n.children {
+		s.hub.add(c)
+	}
+	if n.changed {
+		s.hub.noteAsked(s, n.approvals)
 	}
 	wake(s.watchers)
-	if len(changes) > 0 || before.Summary != s.state.Summary {
+	if n.changed || summaryChanged {
 		s.hub.touchInbox()
+		s.tellParent(n.changed)
+	}
+	s.log.grown(n.bytes)
+	if turnEnded || s.log.wantsSnapshot() {
+		s.hub.tidyLater(s)
 	}
 }
 
-// apply reduces one action and notes which parts of the page it changed.
-func (s *session) apply(e state.Envelope, seq uint64, at int64) {
-	s.seq, s.lastEvent = seq, at
-	if e.Channel == s.uri {
-		before := s.state
-		s.state = state.ReduceSession(before, e.Action, at)
-		for _, p := range snapshot.Changed(before, s.state) {
-			s.changedAt[p] = seq
-		}
-		return
-	}
-	t := s.terminals[e.Channel]
-	if t == nil {
-		t = &state.Terminal{Claim: state.SessionClaim(s.uri)}
-	}
-	s.terminals[e.Channel] = state.ReduceTerminal(t, e.Action)
-	if p, ok := s.whereShown(e.Channel); ok {
-		s.changedAt[p] = seq
+// touchShown marks the response part that shows a terminal or a sub-agent.
+func (s *session) touchShown(uri string) {
+	if p, ok := s.whereShown(uri); ok {
+		s.changes.note(p, s.seq)
 	}
 }
 
-// whereShown finds the tool call that refers to a terminal, the newest first.
-func (s *session) whereShown(terminal string) (snapshot.Part, bool) {
-	if p, ok := s.shownIn[terminal]; ok {
+// whereShown finds the tool call that refers to a terminal or a sub-agent, the
+// newest first.
+func (s *session) whereShown(uri string) (snapshot.Part, bool) {
+	if p, ok := s.shownIn[uri]; ok {
 		return p, true
 	}
 	for turn := snapshot.TurnCount(s.state) - 1; turn >= 0; turn-- {
 		for i, p := range slices.Backward(snapshot.TurnParts(s.state, turn)) {
 			c, ok := p.(*state.ToolCallPart)
 			if ok && slices.ContainsFunc(c.ToolCall.Content, func(x state.ToolResultContent) bool {
-				return x.Type == state.ContentTerminal && state.Value(x.Resource) == terminal
+				return (x.Type == state.ContentTerminal || x.Type == state.ContentSubagent) && state.Value(x.Resource) == uri
 			}) {
 				part := snapshot.Part{Kind: snapshot.Response, Turn: turn, Index: i}
-				s.shownIn[terminal] = part
+				s.shownIn[uri] = part
 				return part, true
 			}
 		}
@@ -213,13 +362,15 @@ func (s *session) sweep(f func(*approvals.Approval) bool) []change {
 	var out []change
 	for _, a := range s.approvals {
 		if a.Open() && f(a) {
-			out = append(out, change{from: a, to: approvals.Sweep(a, now())})
+			out = append(out, change{from: a, to: approvals.Sweep(a, s.hub.now())})
 		}
 	}
 	return out
 }
 
-func (s *session) closeTurn(ctx context.Context, errorType, sentence string) {
+// closeTurn ends the turn that nobody is left to end. gap, if it is not "", says
+// what may be missing at this place of the transcript.
+func (s *session) closeTurn(ctx context.Context, reason, gap, sentence string) {
 	t := s.state.ActiveTurn
 	var actions []state.Envelope
 	add := func(a state.Action) { actions = append(actions, state.Envelope{Channel: s.uri, Action: a}) }
@@ -230,24 +381,30 @@ func (s *session) closeTurn(ctx context.Context, errorType, sentence string) {
 			}})
 		}
 	}
+	if gap != "" {
+		add(&state.SessionResponsePart{TurnID: t.ID, Part: &state.NotificationPart{
+			Content: state.Plain(gap),
+			Meta:    state.Meta{"nod.gap": fmt.Appendf(nil, `{"from":%d,"to":%d,"reason":%q}`, s.seq, s.seq+uint64(len(actions))+1, reason)},
+		}})
+	}
 	add(&state.SessionActivityChanged{})
-	add(&state.SessionError{TurnID: t.ID, Error: state.ErrorInfo{ErrorType: "nod." + errorType, Message: sentence}})
-	s.mustCommit(ctx, actions, s.sweep(func(*approvals.Approval) bool { return true }))
+	add(&state.SessionError{TurnID: t.ID, Error: state.ErrorInfo{ErrorType: "nod." + reason, Message: sentence}})
+	s.mustCommit(ctx, state.Source{}, actions, s.sweep(func(*approvals.Approval) bool { return true }))
 }
 
 func (s *session) linkLost(ctx context.Context, l state.Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state.Summary.Provider != l.Provider {
+	if !s.loaded || s.state.Summary.Provider != l.Provider {
 		return
 	}
 	if s.state.ActiveTurn != nil {
-		s.closeTurn(ctx, "linkLost", "The link to "+l.DisplayName+" was lost while this turn ran. "+l.Detail+
-			" What was done until then is above; whether more was done is not known. Send a message to go on.")
+		s.closeTurn(ctx, "linkLost", "The link to "+l.DisplayName+" was lost here. What the agent did after this is not known.",
+			"The link to "+l.DisplayName+" was lost while this turn ran. "+l.Detail+" Send a message to go on.")
 		return
 	}
 	if swept := s.sweep(func(a *approvals.Approval) bool { return a.Request.Epoch == l.Epoch }); len(swept) > 0 {
-		s.mustCommit(ctx, nil, swept)
+		s.mustCommit(ctx, state.Source{}, nil, swept)
 	}
 }
 
@@ -258,47 +415,108 @@ func (s *session) approval(id string) *approvals.Approval {
 	return nil
 }
 
-// decide records a decision, unless it had been recorded before.
+// decide records a decision, unless it had been recorded before. Where the disk
+// refuses, a decision that only denies is kept in memory and goes on: to be safe
+// must not need room on a disk.
 func (s *session) decide(ctx context.Context, actor, id, digest, nonce string, d state.Decision) (*approvals.Approval, error) {
-	s.mu.Lock()
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
 	defer s.mu.Unlock()
 	was := s.approval(id)
 	if was == nil {
 		return nil, ErrNoApproval
 	}
-	a, err := approvals.Decide(was, actor, digest, nonce, d, now())
+	a, err := approvals.Decide(was, actor, digest, nonce, d, s.hub.now())
 	if err != nil || a == was {
 		return was, err
 	}
-	if err := s.commit(ctx, nil, []change{{from: was, to: a}}); err != nil {
-		if errors.Is(err, journal.ErrConflict) {
-			return was, approvals.ErrNotPending
-		}
-		s.hub.noteJournal(err)
+	err = s.commit(ctx, state.Source{}, nil, []change{{from: was, to: a}})
+	switch {
+	case err == nil:
+		return a, nil
+	case errors.Is(err, journal.ErrConflict):
+		return was, approvals.ErrNotPending
+	}
+	s.hub.noteJournal(err)
+	if !was.Denies(d) {
+		// For when the disk takes it again; by that the pages notice, too.
+		refused := audit(change{from: was, to: was}, s.hub.now())
+		refused.Actor, refused.What = actor, "approval refused: it could not be recorded"
+		s.hub.store.Buffer(journal.Batch{Audit: []journal.AuditEntry{refused}})
 		return was, err
 	}
+	return s.keep(was, a)
+}
+
+// keep makes a step of an approval true that cannot be recorded yet.
+func (s *session) keep(was, a *approvals.Approval) (*approvals.Approval, error) {
+	a.Unrecorded = true
+	n, err := s.plan(state.Source{}, nil, []change{{from: was, to: a}})
+	if err != nil {
+		return was, err
+	}
+	s.hub.store.Buffer(n.batch)
+	s.install(n)
 	return a, nil
 }
 
 // step moves an approval on if it is still in the expected state.
 func (s *session) step(ctx context.Context, id string, from approvals.State, f func(*approvals.Approval) *approvals.Approval) (*approvals.Approval, error) {
-	s.mu.Lock()
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
 	defer s.mu.Unlock()
 	was := s.approval(id)
 	if was == nil || was.State != from {
 		return was, approvals.ErrNotPending
 	}
 	a := f(was)
-	if err := s.commit(ctx, nil, []change{{from: was, to: a}}); err != nil {
+	if was.Unrecorded {
+		return s.keep(was, a)
+	}
+	if err := s.commit(ctx, state.Source{}, nil, []change{{from: was, to: a}}); err != nil {
 		return was, err
 	}
 	return a, nil
 }
 
+// recorded takes the mark from decisions that are on disk now.
+func (s *session) recorded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.ContainsFunc(s.approvals, func(a *approvals.Approval) bool { return a.Unrecorded }) {
+		return
+	}
+	list := slices.Clone(s.approvals)
+	for i, a := range list {
+		if a.Unrecorded {
+			done := *a
+			done.Unrecorded = false
+			list[i] = &done
+		}
+	}
+	s.approvals = list
+	s.touch(snapshot.Part{Kind: snapshot.Dock})
+}
+
+// touch says that parts have changed without an event. Call with mu held.
+func (s *session) touch(parts ...snapshot.Part) {
+	s.seq++
+	for _, p := range parts {
+		s.changes.note(p, s.seq)
+	}
+	wake(s.watchers)
+}
+
 // view must be called with mu held.
 func (s *session) view() snapshot.Session {
-	return snapshot.Session{
+	v := snapshot.Session{
 		ID: s.id, Seq: s.seq, State: s.state, LastEvent: s.lastEvent,
-		Terminals: maps.Clone(s.terminals), Approvals: slices.Clone(s.approvals),
+		Terminals: s.terminals, Approvals: s.approvals, Cut: s.cut,
 	}
+	if s.parent != nil {
+		v.Parent = s.parent.id
+	}
+	return v
 }

@@ -2,6 +2,8 @@ package hub
 
 import (
 	"cmp"
+	"context"
+	"math"
 	"slices"
 
 	"nod/state"
@@ -11,15 +13,8 @@ import (
 
 // Session returns a snapshot of a session.
 func (h *Hub) Session(id string) (snapshot.Session, error) {
-	s, err := h.find(id)
-	if err != nil {
-		return snapshot.Session{}, err
-	}
-	s.mu.Lock()
-	v := s.view()
-	s.mu.Unlock()
-	v.Link = h.link(v.State.Summary.Provider)
-	return v, nil
+	v, _, err := h.Since(id, math.MaxUint64)
+	return v, err
 }
 
 // Since returns a snapshot and the parts that changed after seq, in page order.
@@ -29,32 +24,57 @@ func (h *Hub) Since(id string, seq uint64) (snapshot.Session, []snapshot.Part, e
 	if err != nil {
 		return snapshot.Session{}, nil, err
 	}
-	s.mu.Lock()
-	v := s.view()
-	var parts []snapshot.Part
-	for p, at := range s.changedAt {
-		if at > seq {
-			parts = append(parts, p)
-		}
+	if err := s.lock(); err != nil {
+		return snapshot.Session{}, nil, err
 	}
-	parts = slices.DeleteFunc(parts, func(p snapshot.Part) bool {
-		return (p.Kind == snapshot.Response || p.Kind == snapshot.Foot) && s.changedAt[snapshot.Part{Kind: snapshot.Turn, Turn: p.Turn}] > seq
-	})
+	v, parts := s.view(), s.changes.since(seq)
 	s.mu.Unlock()
 	slices.SortFunc(parts, func(a, b snapshot.Part) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Index, b.Index))
 	})
-	v.Link = h.link(v.State.Summary.Provider)
+	h.complete(s, &v)
 	return v, parts, nil
 }
 
-// ApprovalView returns an approval and the session it belongs to.
-func (h *Hub) ApprovalView(id string) (*approvals.Approval, snapshot.Session, error) {
+// complete adds what is not the session's own: its link, its sub-agents, and what
+// they wait for. Whatever of it is newer than the cursor is sent once more.
+func (h *Hub) complete(s *session, v *snapshot.Session) {
+	v.Link = h.link(v.State.Summary.Provider)
 	h.mu.Lock()
-	s := h.asked[id]
+	below := s.below()
 	h.mu.Unlock()
-	if s == nil {
-		return nil, snapshot.Session{}, ErrNoApproval
+	if len(below) == 0 {
+		return
+	}
+	v.Approvals = slices.Clip(v.Approvals)
+	for _, c := range below {
+		c.mu.Lock()
+		summary, asked := c.state.Summary, c.approvals
+		c.mu.Unlock()
+		if c.parent == s {
+			v.Children = append(v.Children, snapshot.Child{ID: c.id, URI: c.uri, Summary: summary})
+		}
+		for _, a := range asked {
+			if a.Open() {
+				v.Approvals = append(v.Approvals, a)
+			}
+		}
+	}
+}
+
+// below returns the session's sub-agents and theirs. Call with the hub's mu held.
+func (s *session) below() (out []*session) {
+	for _, c := range s.children {
+		out = append(append(out, c), c.below()...)
+	}
+	return out
+}
+
+// ApprovalView returns an approval and the session it belongs to.
+func (h *Hub) ApprovalView(ctx context.Context, id string) (*approvals.Approval, snapshot.Session, error) {
+	s, err := h.whoAsked(ctx, id)
+	if err != nil {
+		return nil, snapshot.Session{}, err
 	}
 	v, err := h.Session(s.id)
 	if err != nil {
@@ -69,18 +89,39 @@ func (h *Hub) ApprovalView(id string) (*approvals.Approval, snapshot.Session, er
 
 // Inbox returns a snapshot of all sessions and links.
 func (h *Hub) Inbox() snapshot.Inbox {
+	in, archived := h.list()
+	in.Archived = len(archived)
+	return in
+}
+
+// Archived returns the sessions that were put away, the one first that was
+// active last.
+func (h *Hub) Archived() []snapshot.Session {
+	_, archived := h.list()
+	slices.SortStableFunc(archived, func(a, b snapshot.Session) int { return cmp.Compare(b.LastEvent, a.LastEvent) })
+	return archived
+}
+
+func (h *Hub) list() (in snapshot.Inbox, archived []snapshot.Session) {
 	h.mu.Lock()
-	in := snapshot.Inbox{Rev: h.rev, Links: slices.Clone(h.links), Trouble: h.trouble}
+	in = snapshot.Inbox{Rev: h.rev, Links: slices.Clone(h.links), Trouble: h.trouble}
 	order := slices.Clone(h.order)
 	h.mu.Unlock()
 	for _, s := range slices.Backward(order) {
+		if s.parent != nil {
+			continue
+		}
 		s.mu.Lock()
 		v := s.view()
 		s.mu.Unlock()
-		v.Link = h.link(v.State.Summary.Provider)
-		in.Sessions = append(in.Sessions, v)
+		h.complete(s, &v)
+		if v.State.Summary.Status.Archived() {
+			archived = append(archived, v)
+		} else {
+			in.Sessions = append(in.Sessions, v)
+		}
 	}
-	return in
+	return in, archived
 }
 
 func (h *Hub) link(provider string) state.Link {

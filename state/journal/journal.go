@@ -3,7 +3,7 @@
 //
 // Store is the interface; nothing above it knows SQL. Open gives the SQLite
 // implementation: one file, one writing goroutine that commits in groups, and a
-// pool of readers.
+// pool of readers. Package journaltest holds what every implementation must do.
 package journal
 
 import (
@@ -13,19 +13,37 @@ import (
 	"iter"
 )
 
+// Session is one row of what a list of sessions shows.
+type Session struct {
+	URI  string
+	Head json.RawMessage // the hub's own form; the store does not look inside
+	Open bool            // something ran or waited: the next process must look at it
+}
+
+// Snapshot is a session's whole state as it was after event Seq. A store keeps
+// two of a session: the first one it was given, from which all kept events lead
+// to now, and the newest one, which bounds what has to be read to get there.
+type Snapshot struct {
+	Session string
+	Seq     uint64 // 0 before the first event
+	Data    json.RawMessage
+}
+
 // Event is one action on a channel that belongs to a session.
 type Event struct {
 	Session string // URI of the session
-	Seq     uint64 // counts the session's events from 1
+	Seq     uint64 // counts the session's events from 1; compaction leaves gaps
 	Time    int64  // Unix milliseconds; a label, never an order
 	Channel string // URI of what changes: the session or one of its terminals
 	Action  json.RawMessage
 }
 
-// Session is what a session began as.
-type Session struct {
-	URI     string
-	Initial json.RawMessage // AHP SessionState
+// Source names the upstream event that a batch came from, so that a replay after
+// a reconnect applies once. The zero Source names none.
+type Source struct {
+	Session string // URI of the session
+	Epoch   string // of the upstream's own numbering
+	ID      string // unique within Epoch
 }
 
 // Approval is a pending request as stored. Record is its whole content; the
@@ -39,7 +57,8 @@ type Approval struct {
 }
 
 // ApprovalChange stores a new approval (From is "") or moves a stored one, if it
-// is still in state From with the same digest.
+// is still in state From with the same digest. A change that has been made
+// already is no error.
 type ApprovalChange struct {
 	From string
 	Approval
@@ -53,9 +72,11 @@ type AuditEntry struct {
 	Detail json.RawMessage
 }
 
-// Batch is committed whole or not at all.
+// Batch is committed whole or not at all, in the order of its fields.
 type Batch struct {
-	Sessions  []Session
+	Source    Source
+	Sessions  []Session // new ones, and known ones whose Head or Open has changed
+	Snapshots []Snapshot
 	Events    []Event
 	Approvals []ApprovalChange
 	Audit     []AuditEntry
@@ -72,29 +93,66 @@ type Device struct {
 
 // Errors of a Store.
 var (
-	// ErrConflict: an approval was no longer in the state the change began from.
-	ErrConflict = errors.New("journal: the approval has changed meanwhile")
+	// ErrConflict: an approval was no longer in the state the change began from,
+	// or a sequence number holds another event already.
+	ErrConflict = errors.New("journal: what the change began from has changed meanwhile")
+	// ErrDuplicate: a batch of the same Source is on disk already.
+	ErrDuplicate = errors.New("journal: this upstream event is recorded already")
 	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("journal: no such record")
 )
 
 // Store keeps what must survive. Its methods may be called by many goroutines.
 type Store interface {
-	// Append returns once the batch is on disk.
+	// Begin notes that a process serves from this store, and tells whether the
+	// last one that did said End: if not, it crashed.
+	Begin(ctx context.Context) (clean bool, err error)
+	// End says that everything which was shown is on disk.
+	End(ctx context.Context) error
+	// OnHealth names a function that is told when the disk begins to refuse what
+	// is buffered (with the cause), and when all that waited is on disk (nil).
+	// It is called by the writer and must not call the Store.
+	OnHealth(func(error))
+
+	// Append returns once the batch is on disk. The same batch again is no
+	// error and changes nothing: a caller that does not know whether the first
+	// try succeeded may try again.
 	Append(ctx context.Context, b Batch) error
 	// Buffer takes what may be shown before it is on disk: growing text, and
 	// what the disk has refused. It is committed within 25 ms, or with the next
-	// Append if that is earlier; while the disk refuses it, it is kept.
+	// Append if that is earlier; while the disk refuses it, it is kept in order.
 	Buffer(b Batch)
 	// Opaque keeps a message that nobody understood; session may be "".
 	Opaque(ctx context.Context, session string, at int64, raw json.RawMessage) error
 
+	// Compact replaces the events of a session from one sequence number to
+	// another, both included, by what merge makes of them: some of the same
+	// numbers, in order. It is one transaction, ordered with Append and Buffer.
+	Compact(ctx context.Context, session string, from, to uint64, merge func([]Event) ([]Event, error)) error
+	// Cut makes snap the first snapshot of its session, and the newest if it is
+	// newer than that, and forgets the events up to it.
+	Cut(ctx context.Context, snap Snapshot) error
+	// Delete forgets sessions and all that belongs to them. The audit stays.
+	Delete(ctx context.Context, sessions ...string) error
+	// Prune forgets unknown messages and audit entries from before two times
+	// (Unix milliseconds), and gives space back to the disk.
+	Prune(ctx context.Context, opaqueBefore, auditBefore int64) error
+
 	// Sessions returns all sessions in the order they were created in.
 	Sessions(ctx context.Context) ([]Session, error)
+	// First and Newest return a session's snapshots, or ErrNotFound.
+	First(ctx context.Context, session string) (Snapshot, error)
+	Newest(ctx context.Context, session string) (Snapshot, error)
 	// Events yields a session's events after a sequence number, in order.
 	Events(ctx context.Context, session string, after uint64) iter.Seq2[Event, error]
+	// Count returns how many events of a session are kept.
+	Count(ctx context.Context, session string) (int, error)
+	// Sources yields the sources of a session.
+	Sources(ctx context.Context, session string) iter.Seq2[Source, error]
 	// Approvals returns the approvals of a session in the order they were asked in.
 	Approvals(ctx context.Context, session string) ([]Approval, error)
+	// Approval returns one approval, or ErrNotFound.
+	Approval(ctx context.Context, id string) (Approval, error)
 
 	// PutLogin stores the hash of a one-time login token.
 	PutLogin(ctx context.Context, hash string, expires int64) error
@@ -108,6 +166,9 @@ type Store interface {
 	SeeDevice(ctx context.Context, id string, at int64) error
 	DeleteDevice(ctx context.Context, id string) error
 
+	// Backup writes a consistent copy to a file that does not exist yet, while
+	// the store is in use.
+	Backup(ctx context.Context, file string) error
 	// Close commits what is buffered and closes the files.
 	Close() error
 }

@@ -5,9 +5,11 @@ package snapshot
 
 import (
 	"bytes"
+	"iter"
 	"maps"
 	"slices"
 
+	"github.com/benbjohnson/immutable"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"nod/state"
@@ -19,7 +21,8 @@ type PartKind int
 
 // The parts of a session page, in the order they stand in.
 const (
-	Head     PartKind = iota // title, status, model, folder, link
+	Root     PartKind = iota // the whole page: parts have gone, or were renumbered
+	Head                     // title, status, model, folder, link
 	Turn                     // one turn, with everything in it
 	Response                 // one response part of a turn
 	Foot                     // the end of a turn: how it ended, tokens
@@ -41,16 +44,74 @@ type Session struct {
 	ID        string
 	Seq       uint64
 	State     *state.Session
-	Terminals map[string]*state.Terminal // by URI
-	Approvals []*approvals.Approval      // all, in the order they were asked in
+	Terminals Terminals
+	Approvals []*approvals.Approval // own ones in the order they were asked in, then those that sub-agents wait for
 	Link      state.Link
-	LastEvent int64 // Unix milliseconds
+	LastEvent int64   // Unix milliseconds
+	Cut       int     // turns that were forgotten, older than the first one here
+	Parent    string  // id of the session whose sub-agent this is; "" for none
+	Children  []Child // its sub-agents, in the order they were started in
+}
+
+// Child is a sub-agent, as its parent's page shows it.
+type Child struct {
+	ID      string
+	URI     string
+	Summary *state.SessionSummary
+}
+
+// Child returns the sub-agent of that URI.
+func (s Session) Child(uri string) (Child, bool) {
+	i := slices.IndexFunc(s.Children, func(c Child) bool { return c.URI == uri })
+	if i < 0 {
+		return Child{}, false
+	}
+	return s.Children[i], true
+}
+
+// Terminals are a session's terminals by URI. A session may have thousands, and
+// each frame has a picture of them: so adding to one costs little, and taking a
+// picture nothing.
+type Terminals struct {
+	m *immutable.Map[string, *state.Terminal]
+}
+
+// Get returns the terminal of a URI, or nil.
+func (t Terminals) Get(uri string) *state.Terminal {
+	if t.m == nil {
+		return nil
+	}
+	terminal, _ := t.m.Get(uri)
+	return terminal
+}
+
+// With returns the terminals with one more, or another in its place.
+func (t Terminals) With(uri string, terminal *state.Terminal) Terminals {
+	if t.m == nil {
+		t.m = immutable.NewMap[string, *state.Terminal](nil)
+	}
+	return Terminals{t.m.Set(uri, terminal)}
+}
+
+// All yields the terminals in no order.
+func (t Terminals) All() iter.Seq2[string, *state.Terminal] {
+	return func(yield func(string, *state.Terminal) bool) {
+		if t.m == nil {
+			return
+		}
+		for it := t.m.Iterator(); !it.Done(); {
+			if uri, terminal, _ := it.Next(); !yield(uri, terminal) {
+				return
+			}
+		}
+	}
 }
 
 // Inbox is what the list of sessions shows.
 type Inbox struct {
 	Rev      uint64
-	Sessions []Session // newest first
+	Sessions []Session // newest first, without sub-agents and without what is archived
+	Archived int       // how many are archived
 	Links    []state.Link
 	Trouble  string // a sentence while the journal cannot be written
 }
@@ -71,11 +132,17 @@ func TurnParts(s *state.Session, turn int) []state.ResponsePart {
 	return s.ActiveTurn.ResponseParts
 }
 
-// Changed returns the parts by which two states that follow one another differ. Parts of a state
-// never change in place, so identity tells; no action can be forgotten here.
+// Changed returns the parts by which two states that follow one another differ.
+// Parts of a state never change in place, so identity tells; no action can be
+// forgotten here.
 func Changed(before, after *state.Session) []Part {
 	if before == after {
 		return nil
+	}
+	was, is := before.ActiveTurn, after.ActiveTurn
+	n := len(before.Turns) // the ordinal of was, and of a turn that starts from idle
+	if len(after.Turns) < n || was != nil && is == nil && len(after.Turns) == n {
+		return []Part{{Kind: Root}} // truncated
 	}
 	var out []Part
 	if before.Summary != after.Summary || before.Lifecycle != after.Lifecycle {
@@ -87,11 +154,9 @@ func Changed(before, after *state.Session) []Part {
 	if !slices.Equal(before.InputRequests, after.InputRequests) {
 		out = append(out, Part{Kind: Dock})
 	}
-	was, is := before.ActiveTurn, after.ActiveTurn
 	if was == is {
 		return out
 	}
-	n := len(before.Turns) // the ordinal of was, and of a turn that starts from idle
 	if was != nil && (is == nil || is.ID == was.ID || len(after.Turns) > n) {
 		parts := TurnParts(after, n)
 		for i, p := range parts {

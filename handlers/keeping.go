@@ -1,0 +1,61 @@
+package handlers
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"nod/state/hub"
+	"nod/state/snapshot"
+	"nod/views"
+)
+
+func (s *Server) archived(c echo.Context) error {
+	return s.render(c, http.StatusOK, views.ArchivePage(s.Hub.Archived(), hub.TellArchive))
+}
+
+func (s *Server) archive(c echo.Context) error {
+	id := c.Param("id")
+	if err := s.Hub.Archive(c.Request().Context(), id, true); err != nil {
+		return s.afterVerb(c, id, "", err)
+	}
+	return s.goTo(c, "/")
+}
+
+func (s *Server) unarchive(c echo.Context) error {
+	id := c.Param("id")
+	return s.afterVerb(c, id, "", s.Hub.Archive(c.Request().Context(), id, false))
+}
+
+func (s *Server) deleteForm(c echo.Context) error {
+	v, err := s.Hub.Session(c.Param("id"))
+	if err != nil {
+		return err
+	}
+	return s.render(c, http.StatusOK, views.DeletePage(v))
+}
+
+func (s *Server) delete(c echo.Context) error {
+	id := c.Param("id")
+	if err := s.Hub.Delete(c.Request().Context(), id); err != nil {
+		return s.afterVerb(c, id, "", err)
+	}
+	s.Log.Info("a session was deleted", "session", id, "device", device(c).ID)
+	return s.goTo(c, "/")
+}
+
+// whole shows all of one part of a session, of which its page shows an excerpt.
+func (s *Server) whole(c echo.Context) error {
+	v, err := s.Hub.Session(c.Param("id"))
+	if err != nil {
+		return err
+	}
+	turn, err1 := strconv.Atoi(c.Param("turn"))
+	part, err2 := strconv.Atoi(c.Param("part"))
+	if err1 != nil || err2 != nil || turn < 0 || turn >= snapshot.TurnCount(v.State) ||
+		part < 0 || part >= len(snapshot.TurnParts(v.State, turn)) {
+		return problemNoPage
+	}
+	return s.render(c, http.StatusOK, views.WholePage(v, turn, part))
+}

@@ -1,0 +1,306 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"nod/state"
+	"nod/state/approvals"
+	"nod/state/journal"
+	"nod/state/snapshot"
+)
+
+// head is a session's row in the journal: what a list shows of it while it is not
+// loaded.
+type head struct {
+	Summary   *state.SessionSummary `json:"summary"`
+	LastEvent int64                 `json:"lastEvent"`
+	Parent    string                `json:"parent,omitzero"` // URI
+	Cut       int                   `json:"cut,omitzero"`
+}
+
+// row returns the session's row.
+func (s *session) row(m *state.SessionSummary, open bool, at int64, cut int) (journal.Session, error) {
+	h := head{Summary: m, LastEvent: at, Cut: cut}
+	if s.parent != nil {
+		h.Parent = s.parent.uri
+	}
+	raw, err := state.Marshal(h)
+	return journal.Session{URI: s.uri, Head: raw, Open: open}, err
+}
+
+// New brings the sessions back from the journal: their summaries, and the rest
+// when somebody wants it. Whatever was open when the last process ended is
+// closed, and says so.
+func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, error) {
+	h := newHub(store, log)
+	clean, err := store.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store.OnHealth(h.health)
+	rows, err := store.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		s := newSession(h, row.URI, nil)
+		if err := s.adopt(row); err != nil { // one that cannot be read must not take the others along
+			s.unreadable(err)
+		}
+		h.add(s)
+	}
+	for _, s := range h.order {
+		if s.open {
+			s.closeAfterRestart(ctx, clean)
+		}
+	}
+	go h.keep()
+	return h, nil
+}
+
+// adopt takes over what a row tells. A row without a head is of an older nod: all
+// of it has to be read.
+func (s *session) adopt(row journal.Session) error {
+	s.open = row.Open
+	var h head
+	if len(row.Head) > len(`{}`) {
+		if err := state.Unmarshal(row.Head, &h); err != nil {
+			return err
+		}
+		s.state, s.lastEvent, s.cut = stub(h.Summary), h.LastEvent, h.Cut
+		s.parent = s.hub.sessions[strings.TrimPrefix(h.Parent, uriScheme)] // nil for ""
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.load(context.Background())
+}
+
+// stub is the state of a session of which no more than the summary is known.
+func stub(m *state.SessionSummary) *state.Session {
+	return &state.Session{Summary: m, Lifecycle: state.LifecycleReady, Turns: []*state.Turn{}}
+}
+
+// unreadable shows a session that cannot be read as one that failed, so that
+// nobody looks for it in vain. Nothing of it is written again.
+func (s *session) unreadable(err error) {
+	s.hub.log.Error("a session cannot be read", "session", s.uri, "err", err)
+	st := stub(&state.SessionSummary{Resource: s.uri, Title: "A session that cannot be read", Status: state.StatusError, CreatedAt: s.lastEvent, ModifiedAt: s.lastEvent})
+	st.Lifecycle = state.LifecycleCreationFailed
+	st.CreationError = &state.ErrorInfo{ErrorType: "nod.unreadable", Message: "nod's journal holds this session, but it cannot be read. The log says why. A backup may still have it."}
+	s.state, s.loaded, s.open = st, true, false
+}
+
+// lock takes mu and sees to it that the session is loaded.
+func (s *session) lock() error {
+	s.mu.Lock()
+	s.lastUsed = s.hub.now()
+	if s.loaded {
+		return nil
+	}
+	if err := s.load(context.Background()); err != nil {
+		s.hub.log.Error("a session cannot be read", "session", s.uri, "err", err)
+		s.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// load reads the newest snapshot and what came after it. Call with mu held.
+func (s *session) load(ctx context.Context) error {
+	newest, err := s.hub.store.Newest(ctx, s.uri)
+	if err != nil {
+		return err
+	}
+	n := &next{seq: newest.Seq}
+	changesets, err := n.decode(newest.Data, s.uri)
+	if err != nil {
+		return err
+	}
+	s.changesets = changesets
+	bytes := 0
+	for e, err := range s.hub.store.Events(ctx, s.uri, newest.Seq) {
+		if err != nil {
+			return err
+		}
+		a, err := state.UnmarshalAction(e.Action)
+		if err != nil {
+			return err
+		}
+		n.seq, n.at = e.Seq, e.Time
+		s.lastEvent = max(s.lastEvent, e.Time)
+		bytes += len(e.Action)
+		s.reduce(n, state.Envelope{Channel: e.Channel, Action: a})
+		maps.Copy(s.changesets, n.changesets)
+	}
+	stored, err := s.hub.store.Approvals(ctx, s.uri)
+	if err != nil {
+		return err
+	}
+	list := make([]*approvals.Approval, len(stored))
+	for i, r := range stored {
+		list[i] = new(approvals.Approval)
+		if err := state.Unmarshal(r.Record, list[i]); err != nil {
+			return err
+		}
+	}
+	s.seq, s.state, s.terminals, s.approvals, s.loaded = n.seq, n.state, n.terminals, list, true
+	s.changes, s.shownIn, s.sources = changes{}, map[string]snapshot.Part{}, nil
+	s.changes.reset(s.seq) // an older cursor of this process gets the whole page
+	s.log = upkeep{tidied: newest.Seq, snapshot: len(newest.Data), since: bytes}
+	s.hub.noteAsked(s, list)
+	return nil
+}
+
+// unload forgets what the journal has. Call with mu held.
+func (s *session) unload() {
+	s.state, s.loaded = stub(s.state.Summary), false
+	s.terminals, s.changesets, s.approvals = snapshot.Terminals{}, map[string]*state.Changeset{}, nil
+	s.changes, s.shownIn, s.sources = changes{}, map[string]snapshot.Part{}, nil
+}
+
+// channels returns the session's snapshots of AHP's form: itself, then its
+// terminals and changesets in the order of their URIs. Call with mu held.
+func (s *session) channels() []state.Snapshot {
+	out := []state.Snapshot{{Resource: s.uri, State: s.state, FromSeq: s.seq}}
+	terminals := maps.Collect(s.terminals.All())
+	for _, uri := range slices.Sorted(maps.Keys(terminals)) {
+		out = append(out, state.Snapshot{Resource: uri, State: terminals[uri], FromSeq: s.seq})
+	}
+	for _, uri := range slices.Sorted(maps.Keys(s.changesets)) {
+		out = append(out, state.Snapshot{Resource: uri, State: s.changesets[uri], FromSeq: s.seq})
+	}
+	return out
+}
+
+// decode is the reverse of channels. A journal of an older nod holds the
+// session's state alone.
+func (n *next) decode(raw json.RawMessage, uri string) (map[string]*state.Changeset, error) {
+	changesets := map[string]*state.Changeset{}
+	if len(raw) > 0 && raw[0] == '{' {
+		n.state = new(state.Session)
+		return changesets, state.Unmarshal(raw, n.state)
+	}
+	var list []state.Snapshot
+	if err := state.Unmarshal(raw, &list); err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		switch st := c.State.(type) {
+		case *state.Session:
+			n.state = st
+		case *state.Terminal:
+			n.terminals = n.terminals.With(c.Resource, st)
+		case *state.Changeset:
+			changesets[c.Resource] = st
+		}
+	}
+	if n.state == nil {
+		return nil, errNoState
+	}
+	return changesets, nil
+}
+
+// closeAfterRestart ends what the last process left open.
+func (s *session) closeAfterRestart(ctx context.Context, clean bool) {
+	if err := s.lock(); err != nil {
+		s.mu.Lock()
+		s.unreadable(err)
+		s.mu.Unlock()
+		return
+	}
+	defer s.mu.Unlock()
+	if s.state.ActiveTurn != nil {
+		gap := ""
+		if !clean {
+			gap = "nod ended without warning here. Up to 25 ms of streamed text may be missing."
+		}
+		s.closeTurn(ctx, "restart", gap, "nod was stopped while this turn ran, and the agent's process ended with it. "+
+			"What was done until then is above. Send a message to go on.")
+		return
+	}
+	s.mustCommit(ctx, state.Source{}, nil, s.sweep(func(*approvals.Approval) bool { return true }))
+	if s.open { // nothing was open after all
+		s.open = false
+		if row, err := s.row(s.state.Summary, false, s.lastEvent, s.cut); err == nil {
+			s.hub.store.Buffer(journal.Batch{Sessions: []journal.Session{row}})
+		}
+	}
+}
+
+// ---- sub-agents ----
+
+// startChildren makes sessions of the sub-agents that a tool call begins to refer
+// to. They begin in the same transaction.
+func (s *session) startChildren(n *next, a state.Action) error {
+	var content []state.ToolResultContent
+	switch a := a.(type) {
+	case *state.SessionToolCallContentChanged:
+		content = a.Content
+	case *state.SessionToolCallComplete:
+		content = a.Result.Content
+	}
+	for _, c := range content {
+		uri := state.Value(c.Resource)
+		if c.Type != state.ContentSubagent || !s.hub.newChild(uri) {
+			continue
+		}
+		child := newSession(s.hub, uri, s)
+		m := *s.state.Summary
+		child.state = &state.Session{
+			Summary: &state.SessionSummary{
+				Resource: uri, Provider: m.Provider, Title: state.Value(c.Title), Status: state.StatusIdle,
+				CreatedAt: n.at, ModifiedAt: n.at, Model: m.Model, WorkingDirectory: m.WorkingDirectory,
+			},
+			Lifecycle: state.LifecycleReady, Turns: []*state.Turn{},
+		}
+		child.loaded, child.lastEvent = true, n.at
+		first, err := child.begins(n.at)
+		if err != nil {
+			return err
+		}
+		n.batch.Sessions = append(n.batch.Sessions, first.Sessions...)
+		n.batch.Snapshots = append(n.batch.Snapshots, first.Snapshots...)
+		n.children = append(n.children, child)
+	}
+	return nil
+}
+
+// begins returns the batch of a session without events.
+func (s *session) begins(at int64) (journal.Batch, error) {
+	raw, err := state.Marshal(s.channels())
+	if err != nil {
+		return journal.Batch{}, err
+	}
+	row, err := s.row(s.state.Summary, false, at, 0)
+	return journal.Batch{
+		Sessions:  []journal.Session{row},
+		Snapshots: []journal.Snapshot{{Session: s.uri, Data: raw}},
+	}, err
+}
+
+// tellParent marks what the pages above show of a sub-agent: its state beside the
+// call that started it, and what it waits for. Call with mu held.
+func (s *session) tellParent(asked bool) {
+	from := s.uri
+	for p := s.parent; p != nil; p = p.parent {
+		p.mu.Lock()
+		if p.loaded {
+			parts := []snapshot.Part{{Kind: snapshot.Head}}
+			if asked {
+				parts = append(parts, snapshot.Part{Kind: snapshot.Dock}, snapshot.Part{Kind: snapshot.Composer})
+			}
+			if shown, ok := p.whereShown(from); ok {
+				parts = append(parts, shown)
+			}
+			p.touch(parts...)
+		}
+		p.mu.Unlock()
+		from = p.uri
+	}
+}

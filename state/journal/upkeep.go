@@ -1,0 +1,182 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// vacuumPages is how much is given back in one go, so that the writer comes in
+// between.
+const vacuumPages = 1000
+
+// Compact calls merge from the writer: it must not call the Store.
+func (s *sqlite) Compact(ctx context.Context, session string, from, to uint64, merge func([]Event) ([]Event, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.do(job{
+		after: func(b Batch) bool { return touched(b)[session] },
+		task:  func() error { return s.inTx(func(tx *sql.Tx) error { return compact(tx, session, from, to, merge) }) },
+	})
+}
+
+func compact(tx *sql.Tx, session string, from, to uint64, merge func([]Event) ([]Event, error)) error {
+	ctx := context.Background()
+	if err := errors.Join(number(from), number(to)); err != nil {
+		return err
+	}
+	old, err := collect(ctx, tx, func(r *sql.Rows) (Event, error) { return scanEvent(r, session) },
+		selectEvents+"WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq", session, from, to)
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	given := make(map[uint64]Event, len(old))
+	for _, e := range old {
+		given[e.Seq] = e
+	}
+	merged, err := merge(old)
+	if err != nil {
+		return err
+	}
+	last := uint64(0)
+	for i, e := range merged {
+		was, ok := given[e.Seq]
+		if !ok || e.Session != session || i > 0 && e.Seq <= last {
+			return fmt.Errorf("journal: to compact events %d to %d of %s gave event %d of %s, which was not there or not in order", from, to, session, e.Seq, e.Session)
+		}
+		last = e.Seq
+		delete(given, e.Seq)
+		if equalEvents(was, e) {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE events SET time = ?, channel = ?, action = ? WHERE session = ? AND seq = ?",
+			e.Time, e.Channel, blob(e.Action), session, e.Seq); err != nil {
+			return err
+		}
+	}
+	for seq := range given {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM events WHERE session = ? AND seq = ?", session, seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sqlite) Cut(ctx context.Context, snap Snapshot) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.do(job{
+		after: func(b Batch) bool { return touched(b)[snap.Session] },
+		task: func() error {
+			err := s.inTx(func(tx *sql.Tx) error { return cut(tx, snap) })
+			if fault := batchFault(err); fault != nil {
+				return fault
+			}
+			if err == nil {
+				s.queue.mend(snap.Session, snap.Seq)
+			}
+			return err
+		},
+	})
+}
+
+func cut(tx *sql.Tx, snap Snapshot) error {
+	ctx := context.Background()
+	if err := number(snap.Seq); err != nil {
+		return err
+	}
+	// From before the first one, no events lead to now any more.
+	late, err := exists(ctx, tx, "SELECT 1 FROM snapshots WHERE session = ? GROUP BY session HAVING min(seq) > ?", snap.Session, snap.Seq)
+	if err != nil {
+		return err
+	}
+	if late {
+		return fmt.Errorf("%w: %s begins after event %d", ErrConflict, snap.Session, snap.Seq)
+	}
+	for _, query := range []string{
+		"DELETE FROM snapshots WHERE session = ? AND seq <= ?",
+		"DELETE FROM events WHERE session = ? AND seq <= ?",
+	} {
+		if _, err := tx.ExecContext(ctx, query, snap.Session, snap.Seq); err != nil {
+			return err
+		}
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO snapshots(session, seq, data) VALUES(?, ?, ?)", snap.Session, snap.Seq, blob(snap.Data))
+	return err
+}
+
+// Delete comes after what was queued before it, so that nothing of that brings a
+// session back; what the disk refuses of it is forgotten too.
+func (s *sqlite) Delete(ctx context.Context, sessions ...string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.do(job{
+		forgets: sessions,
+		task: func() error {
+			if err := s.inTx(func(tx *sql.Tx) error { return remove(tx, sessions) }); err != nil {
+				return err
+			}
+			for _, uri := range sessions {
+				s.queue.mend(uri, math.MaxUint64)
+			}
+			return nil
+		},
+	})
+}
+
+func remove(tx *sql.Tx, sessions []string) error {
+	for _, uri := range sessions {
+		for _, table := range []string{"events", "snapshots", "sources", "approvals", "opaque"} {
+			if _, err := tx.ExecContext(context.Background(), "DELETE FROM "+table+" WHERE session = ?", uri); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(context.Background(), "DELETE FROM sessions WHERE uri = ?", uri); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget takes deleted sessions out of waiting batches.
+func (s *sqlite) forget(jobs []job, sessions []string) (left []job) {
+	for _, j := range jobs {
+		b := without(j.batch, sessions)
+		if len(b.Sessions)+len(b.Snapshots)+len(b.Events)+len(b.Approvals)+len(b.Audit) == 0 {
+			s.queue.release(j)
+			continue
+		}
+		j.batch = b
+		left = append(left, j)
+	}
+	return left
+}
+
+func (s *sqlite) Prune(ctx context.Context, opaqueBefore, auditBefore int64) error {
+	if err := s.exec(ctx, "DELETE FROM opaque WHERE time < ?", opaqueBefore); err != nil {
+		return err
+	}
+	if err := s.exec(ctx, "DELETE FROM audit WHERE time < ?", auditBefore); err != nil {
+		return err
+	}
+	for {
+		var free int
+		if err := s.write.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
+			return err
+		}
+		if free == 0 {
+			break
+		}
+		if err := s.exec(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages)); err != nil {
+			return err
+		}
+	}
+	// Only that makes the file shorter. Under a reader the idle writer does it.
+	_, err := s.emptyWAL()
+	return err
+}
