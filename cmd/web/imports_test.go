@@ -11,11 +11,12 @@ import (
 var mayImport = map[string][]string{
 	"state":                     {},
 	"state/approvals":           {"state"},
-	"state/journal":             {},
+	"state/crashpoint":          {},
+	"state/journal":             {"state/crashpoint"},
 	"state/journal/journaltest": {"state/journal"},
 	"state/snapshot":            {"state", "state/approvals"},
 	"state/schematest":          {}, // for tests only
-	"state/hub":                 {"state", "state/approvals", "state/journal", "state/snapshot"},
+	"state/hub":                 {"state", "state/approvals", "state/crashpoint", "state/journal", "state/snapshot"},
 
 	"agentconn":       {"state"},
 	"agentconn/codex": {"agentconn", "state"},

@@ -23,6 +23,7 @@ import (
 
 	"nod/state"
 	"nod/state/approvals"
+	"nod/state/crashpoint"
 	"nod/state/journal"
 )
 
@@ -307,7 +308,10 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 		h.noteJournal(err)
 		return decided, err
 	}
-	if err := h.up.Answer(ctx, sent.Request, d); err != nil {
+	crashpoint.At(crashpoint.BeforeWrite)
+	err = h.up.Answer(ctx, sent.Request, d)
+	crashpoint.At(crashpoint.AfterWrite)
+	if err != nil {
 		h.log.Error("a decision could not be delivered", "approval", approvalID, "err", err)
 		return s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
 	}
@@ -353,7 +357,9 @@ func (h *Hub) Resolved(ctx context.Context, uri, epoch string, upstreamID json.R
 	}
 	was := s.approvals[i]
 	is := approvals.Resolve(was, h.now())
+	crashpoint.At(crashpoint.BeforeAck)
 	s.mustCommit(ctx, state.Source{}, confirmed(is), []change{{from: was, to: is}})
+	crashpoint.At(crashpoint.AfterAck)
 }
 
 // confirmed returns the actions that show a decision in the session's state once

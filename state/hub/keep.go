@@ -146,6 +146,10 @@ func (s *session) tidy(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
+	if s.broken {
+		s.mu.Unlock()
+		return s.forgetTurns(ctx, 0)
+	}
 	from, to, due := s.log.tidied+1, s.seq, s.log.wantsSnapshot()
 	var channels []state.Snapshot
 	if due {
@@ -175,7 +179,13 @@ func (s *session) tidy(ctx context.Context) error {
 	if n, err := store.Count(ctx, s.uri); err != nil || n <= maxEvents {
 		return err
 	}
-	return s.forgetOldTurns(ctx)
+	s.mu.Lock()
+	older := len(s.state.Turns) / 2
+	s.mu.Unlock()
+	if older == 0 {
+		return nil
+	}
+	return s.forgetTurns(ctx, older)
 }
 
 // merge makes one event of the deltas of one text, in the place of the first.
@@ -234,14 +244,11 @@ func merge(events []journal.Event) ([]journal.Event, error) {
 	return out, nil
 }
 
-// forgetOldTurns drops the older half of a session's turns.
-func (s *session) forgetOldTurns(ctx context.Context) error {
+// forgetTurns drops the oldest k turns, and makes what is left the journal's
+// begin of the session. With none to drop it only does the latter: so a log that
+// has a hole goes on.
+func (s *session) forgetTurns(ctx context.Context, k int) error {
 	s.mu.Lock()
-	k := len(s.state.Turns) / 2
-	if k == 0 {
-		s.mu.Unlock()
-		return nil
-	}
 	n := *s.state
 	n.Turns = slices.Clone(s.state.Turns[k:])
 	s.state, s.cut = &n, s.cut+k
@@ -259,7 +266,7 @@ func (s *session) forgetOldTurns(ctx context.Context) error {
 	cut := journal.Snapshot{Session: s.uri, Seq: s.seq}
 	channels := s.channels()
 	row, err := s.row(s.state.Summary, s.open, s.lastEvent, s.cut)
-	s.log.tidied, s.log.since = s.seq, 0
+	s.log.tidied, s.log.since, s.broken = s.seq, 0, false
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -267,7 +274,7 @@ func (s *session) forgetOldTurns(ctx context.Context) error {
 	if cut.Data, err = state.Marshal(channels); err != nil {
 		return err
 	}
-	s.hub.log.Info("the oldest turns of a session were cut", "session", s.uri, "turns", k)
+	s.hub.log.Info("the journal of a session begins anew", "session", s.uri, "turns", k)
 	if err := s.hub.store.Cut(ctx, cut); err != nil {
 		return err
 	}

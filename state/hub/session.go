@@ -47,6 +47,7 @@ type session struct {
 	watchers   map[chan struct{}]struct{}
 
 	log    upkeep
+	broken bool // the journal has a hole where this session's events should be
 	queued bool // for the keeper; the hub's mu guards it
 }
 
@@ -134,6 +135,8 @@ func (s *session) mustCommit(ctx context.Context, from state.Source, actions []s
 	switch err := s.record(context.WithoutCancel(ctx), n); {
 	case errors.Is(err, journal.ErrDuplicate):
 		return
+	case errors.Is(err, journal.ErrBroken): // the keeper writes the session anew
+		s.broken = true
 	case errors.Is(err, journal.ErrConflict): // nothing that time mends
 		s.hub.log.Error("an event contradicts the journal and is not recorded", "session", s.uri, "err", err)
 	case err != nil:
@@ -324,7 +327,7 @@ func (s *session) install(n *next) {
 		s.tellParent(n.changed)
 	}
 	s.log.grown(n.bytes)
-	if turnEnded || s.log.wantsSnapshot() {
+	if turnEnded || s.broken || s.log.wantsSnapshot() {
 		s.hub.tidyLater(s)
 	}
 }
@@ -374,8 +377,9 @@ func (s *session) closeTurn(ctx context.Context, reason, gap, sentence string) {
 	t := s.state.ActiveTurn
 	var actions []state.Envelope
 	add := func(a state.Action) { actions = append(actions, state.Envelope{Channel: s.uri, Action: a}) }
-	for _, p := range t.ResponseParts { // a call keeps what it has shown only if it completes
-		if c, ok := p.(*state.ToolCallPart); ok && c.ToolCall.Status == state.ToolRunning && len(c.ToolCall.Content) > 0 {
+	for _, p := range t.ResponseParts { // a call keeps its output and its answer only if it completes
+		c, ok := p.(*state.ToolCallPart)
+		if ok && c.ToolCall.Status == state.ToolRunning && (len(c.ToolCall.Content) > 0 || c.ToolCall.SelectedOption != nil) {
 			add(&state.SessionToolCallComplete{TurnID: t.ID, ToolCallID: c.ToolCall.ToolCallID, Result: state.ToolCallResult{
 				PastTenseMessage: state.Plain("Was still running when the turn ended"), Content: c.ToolCall.Content,
 			}})

@@ -9,17 +9,31 @@ import (
 	"time"
 )
 
-// TestFullDisk fills a real one, and makes room again.
-func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1500k"); err != nil {
+// smallDisk mounts one with little room.
+func smallDisk(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=1500k"); err != nil {
 		t.Skipf("a small disk cannot be mounted here, which takes root: %v", err)
 	}
-	defer func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+	t.Cleanup(func() {
+		if err := syscall.Unmount(folder, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return folder
+}
+
+// sized is a batch of one event of usual size.
+func sized(seq uint64) Batch {
+	b := batch(seq)
+	b.Events[0].Action = bytes.Repeat([]byte("x"), 600)
+	return b
+}
+
+// TestFullDisk fills a real one, and makes room again.
+func TestFullDisk(t *testing.T) {
+	dir := smallDisk(t)
 	ballast := filepath.Join(dir, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 500<<10), 0o600); err != nil {
 		t.Fatal(err)
@@ -31,14 +45,9 @@ func TestFullDisk(t *testing.T) {
 	if _, err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	of := func(seq uint64) Batch {
-		b := batch(seq)
-		b.Events[0].Action = bytes.Repeat([]byte("x"), 600)
-		return b
-	}
 	acked := uint64(0)
 	for {
-		if err := s.Append(t.Context(), of(acked+1)); err != nil {
+		if err := s.Append(t.Context(), sized(acked+1)); err != nil {
 			t.Logf("full after %d events: %v", acked, err)
 			break
 		}
@@ -49,13 +58,13 @@ func TestFullDisk(t *testing.T) {
 	// More waits than fits into what a page has left.
 	const waiting = 300
 	for seq := acked + 1; seq <= acked+waiting; seq++ {
-		s.Buffer(of(seq))
+		s.Buffer(sized(seq))
 	}
 	if err := hear(t, told); err == nil {
 		t.Error("it began to refuse for no cause")
 	}
 	for range 3 {
-		if err := s.Append(t.Context(), of(acked+waiting+1)); err == nil {
+		if err := s.Append(t.Context(), sized(acked+waiting+1)); err == nil {
 			t.Fatal("an append overtook what waits")
 		}
 	}
@@ -73,7 +82,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("it ceased to refuse: %v", err)
 	}
 	expect(t, "what waited", seqs(t, s), upTo(acked+waiting))
-	put(t, s, of(acked+waiting+1))
+	put(t, s, sized(acked+waiting+1))
 	expect(t, "integrity", pragma(t, s, "integrity_check"), "ok")
 	closed(t, s)
 	s = open(t, dir)
@@ -85,6 +94,38 @@ func TestFullDisk(t *testing.T) {
 	if len(told) > 0 {
 		t.Errorf("told more: %v", <-told)
 	}
+}
+
+// TestFullDiskWithRoomInTheFile: what was deleted left pages to write to, which
+// only the WAL keeps from being used.
+func TestFullDiskWithRoomInTheFile(t *testing.T) {
+	s := open(t, smallDisk(t))
+	defer closed(t, s)
+	s.OnHealth(func(err error) { t.Errorf("told %v", err) })
+	begin(t, s)
+	old := Batch{Sessions: []Session{{URI: "s:/old"}}}
+	for seq := uint64(1); seq <= 400; seq++ {
+		b := sized(seq)
+		b.Events[0].Session = "s:/old"
+		old.Events = append(old.Events, b.Events...)
+	}
+	put(t, s, old)
+	empty := func() {
+		t.Helper()
+		if empty, err := s.emptyWAL(); err != nil || !empty {
+			t.Fatalf("the WAL is still in use (%v)", err)
+		}
+	}
+	empty()
+	if err := s.Delete(t.Context(), "s:/old"); err != nil {
+		t.Fatal(err)
+	}
+	empty()
+	const n = 300
+	for seq := uint64(1); seq <= n; seq++ {
+		put(t, s, sized(seq))
+	}
+	expect(t, "events", seqs(t, s), upTo(n))
 }
 
 // hear waits for what OnHealth is told.

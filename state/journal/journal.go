@@ -98,6 +98,9 @@ var (
 	ErrConflict = errors.New("journal: what the change began from has changed meanwhile")
 	// ErrDuplicate: a batch of the same Source is on disk already.
 	ErrDuplicate = errors.New("journal: this upstream event is recorded already")
+	// ErrBroken: events of this session were lost while the disk was full and
+	// memory ran out. Its log goes on after a Cut.
+	ErrBroken = errors.New("journal: the log of this session broke off while the disk was full")
 	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("journal: no such record")
 )

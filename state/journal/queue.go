@@ -147,7 +147,7 @@ func (q *queue) goesOn(b Batch) error {
 			continue
 		}
 		if !holds(b, uri, seq) {
-			return fmt.Errorf("journal: the log of %s broke off at event %d while the disk was full", uri, seq)
+			return fmt.Errorf("%w: %s at event %d", ErrBroken, uri, seq)
 		}
 		mended = append(mended, uri)
 	}

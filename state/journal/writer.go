@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"nod/state/crashpoint"
 )
 
 const (
@@ -231,12 +233,10 @@ func (s *sqlite) inTx(f func(*sql.Tx) error) error {
 	if err := f(tx); err != nil {
 		return err
 	}
-	// crashpoint: before-commit
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	// crashpoint: after-commit
-	return nil
+	crashpoint.At(crashpoint.BeforeCommit)
+	err = tx.Commit()
+	crashpoint.At(crashpoint.AfterCommit)
+	return err
 }
 
 // emptyWAL moves what is in the WAL to the file, and tells whether it is empty

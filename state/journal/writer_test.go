@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,22 @@ func refusing(t *testing.T) (*sqlite, *[]error) {
 	return s, told
 }
 
+// numbered is a batch whose head shows which one came last.
+func numbered(seq uint64) Batch {
+	b := batch(seq)
+	b.Sessions = []Session{{URI: uri, Head: json.RawMessage(fmt.Sprint(seq))}}
+	return b
+}
+
+func head(t *testing.T, s *sqlite) string {
+	t.Helper()
+	sessions, err := s.Sessions(t.Context())
+	if err != nil || len(sessions) == 0 {
+		t.Fatalf("%d sessions (%v)", len(sessions), err)
+	}
+	return string(sessions[0].Head)
+}
+
 // later lets all timers that are due in d fire; the clock is the bubble's.
 func later(d time.Duration) {
 	time.Sleep(d)
@@ -73,7 +90,7 @@ func TestRefusedIsKeptInOrder(t *testing.T) {
 		expect(t, "told of what nobody keeps", len(*told), 0)
 		const n = 3*maxGroup + 5 // more than one transaction takes
 		for seq := uint64(1); seq <= n; seq++ {
-			s.Buffer(batch(seq))
+			s.Buffer(numbered(seq))
 		}
 		later(10 * retryAfter)
 		expect(t, "told", len(*told), 1)
@@ -81,14 +98,15 @@ func TestRefusedIsKeptInOrder(t *testing.T) {
 			t.Error("told of no cause")
 		}
 		for range 3 {
-			if err := s.Append(t.Context(), batch(n+1)); err == nil {
+			if err := s.Append(t.Context(), numbered(n+1)); err == nil {
 				t.Error("it was recorded")
 			}
 		}
 		expect(t, "recorded", len(seqs(t, s)), 0)
 		allow(t, s)
-		put(t, s, batch(n+1)) // brings what waited before it
+		put(t, s, numbered(n+1)) // brings what waited before it
 		expect(t, "recorded", seqs(t, s), upTo(n+1))
+		expect(t, "head", head(t, s), n+1)
 		synctest.Wait()
 		expect(t, "told", len(*told), 2)
 		expect(t, "told last", (*told)[len(*told)-1], nil)
@@ -106,14 +124,15 @@ func TestRecoversByItself(t *testing.T) {
 		for range 2 {
 			n := uint64(len(seqs(t, s)))
 			refuse(t, s)
-			s.Buffer(batch(n + 1))
+			s.Buffer(numbered(n + 1))
 			later(flushAfter)
-			s.Buffer(batch(n + 2))
+			s.Buffer(numbered(n + 2))
 			later(5*retryAfter + retryAfter/2)
 			expect(t, "recorded", seqs(t, s), upTo(n))
 			allow(t, s)
 			later(retryAfter)
 			expect(t, "recorded", seqs(t, s), upTo(n+2))
+			expect(t, "head", head(t, s), n+2)
 		}
 		expect(t, "told", len(*told), 4)
 		for i, err := range *told {
@@ -379,6 +398,9 @@ func TestIdleWriterEmptiesTheWAL(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, "there is a WAL", size() > 0, true)
+		later(idleAfter)
+		expect(t, "bytes in the WAL", size(), 0)
+
 		rows, err := s.read.QueryContext(t.Context(), "SELECT seq FROM events UNION ALL SELECT 2")
 		if err != nil {
 			t.Fatal(err)
@@ -423,17 +445,69 @@ func TestReadersHoldNothing(t *testing.T) {
 	expect(t, "read", read, 2*n)
 }
 
-// TestLargeEventsAreReadInPages of bounded size.
+// TestLargeEventsAreReadInPages of bounded size: what goes while the first page
+// is looked at is not read.
 func TestLargeEventsAreReadInPages(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer closed(t, s)
 	begin(t, s)
 	for seq := uint64(1); seq <= 5; seq++ {
 		b := batch(seq)
-		b.Events[0].Action = make(json.RawMessage, pageBytes/2+1)
+		b.Events[0].Action = make(json.RawMessage, pageBytes/2)
 		put(t, s, b)
 	}
 	expect(t, "events", seqs(t, s), upTo(5))
+	var got []uint64
+	for e, err := range s.Events(t.Context(), uri, 0) {
+		expect(t, "error", err, nil)
+		if got = append(got, e.Seq); e.Seq == 1 {
+			if err := s.Cut(t.Context(), Snapshot{Session: uri, Seq: 4}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	expect(t, "events of two pages", got, []uint64{1, 2, 5})
+}
+
+// TestCloseTakesWhatIsQueued, whether or not the writer has seen it yet.
+func TestCloseTakesWhatIsQueued(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	begin(t, s)
+	for seq := uint64(1); seq <= 20; seq++ {
+		s.Buffer(batch(seq))
+		closed(t, s)
+		s = open(t, dir)
+		expect(t, "events", seqs(t, s), upTo(seq))
+	}
+	closed(t, s)
+}
+
+// TestNothingIsLeftBehind looks where no method of a Store does.
+func TestNothingIsLeftBehind(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer closed(t, s)
+	begin(t, s)
+	rows := func(table string) (n int) {
+		if err := s.read.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for seq := uint64(1); seq <= 5; seq++ {
+		put(t, s, Batch{Snapshots: []Snapshot{{Session: uri, Seq: seq}}})
+		expect(t, "snapshots", rows("snapshots"), 2)
+	}
+	if err := s.Opaque(t.Context(), uri, 1, json.RawMessage(`?`)); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, Batch{Audit: []AuditEntry{{Actor: "me"}}})
+	if err := s.Delete(t.Context(), uri); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "unknown messages", rows("opaque"), 0)
+	expect(t, "snapshots", rows("snapshots"), 0)
+	expect(t, "audit entries", rows("audit"), 1)
 }
 
 // TestWithoutLeavesTheCallersBatchAlone, since a Buffer does not copy.

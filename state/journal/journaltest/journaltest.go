@@ -225,6 +225,11 @@ func comesBack(b *bench) {
 	as, err := b.Approvals(b.Context(), one)
 	b.must(err)
 	b.equal("approvals", as, []journal.Approval{approval(one, "a", "decided"), approval(one, "b", "pending")})
+	a, err := b.Approval(b.Context(), "a")
+	b.must(err)
+	b.equal("approval a", a, approval(one, "a", "decided"))
+	_, err = b.Approval(b.Context(), "nobody's")
+	b.fails(err, journal.ErrNotFound)
 }
 
 func sessionsInOrder(b *bench) {
@@ -717,33 +722,26 @@ func beginTellsOfACrash(b *bench) {
 	begin(true, "after an end that followed a crash")
 }
 
-// bufferKeepsOrder: an Append brings what was buffered before it.
+// bufferKeepsOrder: an Append brings what was buffered before it, and comes
+// after it.
 func bufferKeepsOrder(b *bench) {
 	b.begin(one)
-	var wg sync.WaitGroup
+	numbered := func(seq uint64) journal.Batch {
+		head := json.RawMessage(fmt.Sprint(seq)) // the last one stays
+		return journal.Batch{Sessions: []journal.Session{{URI: one, Head: head}}, Events: events(one, seq, seq)}
+	}
 	seq := uint64(0)
 	for range 50 {
 		for range 7 {
 			seq++
-			b.Buffer(journal.Batch{Events: events(one, seq, seq)})
+			b.Buffer(numbered(seq))
 		}
 		seq++
-		b.append(journal.Batch{Events: events(one, seq, seq)})
-		// What a reader finds is what came first.
-		wg.Go(func() {
-			last := uint64(0)
-			for e, err := range b.Events(b.Context(), one, 0) {
-				if err != nil || e.Seq != last+1 {
-					b.Errorf("event %d after %d (%v)", e.Seq, last, err)
-					return
-				}
-				last = e.Seq
-			}
-			if last < seq {
-				b.Errorf("event %d is there, %d is not", last, seq)
-			}
-		})
-		wg.Wait()
+		b.append(numbered(seq))
+		b.equal("events", b.events(one, 0), events(one, 1, seq))
+		ss, err := b.Sessions(b.Context())
+		b.must(err)
+		b.equal("head", string(ss[0].Head), fmt.Sprint(seq))
 	}
 }
 
