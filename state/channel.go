@@ -14,6 +14,7 @@ type Snapshot struct {
 	Resource string `json:"resource"` // URI of the channel
 	State    any    `json:"state"`    // *Root, *Session, *Terminal, *Changeset or *ResourceWatch
 	FromSeq  uint64 `json:"fromSeq"`
+	Meta     Meta   `json:"_meta,omitzero"` // nod's own addition
 }
 
 // UnmarshalJSONFrom reads a snapshot. Its state's type shows in the members that
@@ -23,6 +24,7 @@ func (s *Snapshot) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		Resource string         `json:"resource"`
 		State    jsontext.Value `json:"state"`
 		FromSeq  uint64         `json:"fromSeq"`
+		Meta     Meta           `json:"_meta"`
 	}
 	if err := json.UnmarshalDecode(d, &in); err != nil {
 		return err
@@ -31,7 +33,7 @@ func (s *Snapshot) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err := json.Unmarshal(in.State, &members, lenient); err != nil {
 		return err
 	}
-	*s = Snapshot{Resource: in.Resource, FromSeq: in.FromSeq}
+	*s = Snapshot{Resource: in.Resource, FromSeq: in.FromSeq, Meta: in.Meta}
 	switch has := func(name string) bool { return members[name] != nil }; {
 	case has("summary"):
 		s.State = new(Session)

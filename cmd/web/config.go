@@ -32,11 +32,27 @@ type config struct {
 // defaultListen is loopback: nothing beyond this machine can reach it.
 const defaultListen = "127.0.0.1:8787"
 
+// commands are what nod does, and what each needs to be told.
+var commands = map[string]string{
+	"":          "",
+	"login-url": "",
+	"backup":    "a file to write, which is not there yet",
+	"export":    "a session; the address of its page ends with its id",
+	"import":    "a file that nod export has written",
+}
+
 const usage = `nod: watch your coding agents in a browser and approve what they ask.
 
 Usage:
   nod [flags]            start, and print a link to log in with
   nod login-url [flags]  print another login link for a nod that runs
+  nod backup FILE [flags]
+                         copy all of it into a file, also while nod runs; to go
+                         back, put the file in place of nod.db of a nod that is stopped
+  nod export SESSION [flags]
+                         write a session to standard output as JSON lines
+  nod import FILE [flags]
+                         read such a session into a nod that is stopped
 
 Flags:
 `
@@ -58,7 +74,7 @@ is TOML and may set:
 
 // parse reads flags and file. It writes help to out and returns flag.ErrHelp for
 // it; any other error is a sentence.
-func parse(args []string, out io.Writer) (command string, cfg config, err error) {
+func parse(args []string, out io.Writer) (command, argument string, cfg config, err error) {
 	cfg = config{Listen: defaultListen, Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod")}
 	cfg.Codex.Command = "codex"
 	file := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "nod", "config.toml")
@@ -66,8 +82,15 @@ func parse(args []string, out io.Writer) (command string, cfg config, err error)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}
-	if command != "" && command != "login-url" {
-		return "", cfg, fmt.Errorf("nod has no command “%s”; nod --help lists them", command)
+	what, known := commands[command]
+	if !known {
+		return "", "", cfg, fmt.Errorf("nod has no command “%s”; nod --help lists them", command)
+	}
+	if what != "" {
+		if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+			return "", "", cfg, fmt.Errorf("nod %s needs %s; nod --help tells more", command, what)
+		}
+		argument, args = args[0], args[1:]
 	}
 	fl := flag.NewFlagSet("nod", flag.ContinueOnError)
 	fl.SetOutput(out)
@@ -81,16 +104,16 @@ func parse(args []string, out io.Writer) (command string, cfg config, err error)
 		_, _ = io.WriteString(out, usageEnd)
 	}
 	if err := fl.Parse(args); err != nil {
-		return "", cfg, err
+		return "", "", cfg, err
 	}
 	if fl.NArg() > 0 {
-		return "", cfg, fmt.Errorf("nod does not know what to do with “%s”; nod --help tells what there is", fl.Arg(0))
+		return "", "", cfg, fmt.Errorf("nod does not know what to do with “%s”; nod --help tells what there is", fl.Arg(0))
 	}
 	if *given != "" {
 		file = *given
 	}
 	if err := cfg.read(file, *given != ""); err != nil {
-		return "", cfg, err
+		return "", "", cfg, err
 	}
 	if *listen != "" {
 		cfg.Listen = *listen
@@ -100,10 +123,10 @@ func parse(args []string, out io.Writer) (command string, cfg config, err error)
 	}
 	if *level != "" {
 		if err := cfg.LogLevel.UnmarshalText([]byte(*level)); err != nil {
-			return "", cfg, fmt.Errorf("the log level “%s” is none of debug, info, warn, error", *level)
+			return "", "", cfg, fmt.Errorf("the log level “%s” is none of debug, info, warn, error", *level)
 		}
 	}
-	return command, cfg, cfg.check()
+	return command, argument, cfg, cfg.check()
 }
 
 func (c *config) read(file string, must bool) error {

@@ -43,15 +43,73 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	command, cfg, err := parse(args, errOut)
+	command, argument, cfg, err := parse(args, errOut)
 	if err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: cfg.LogLevel}))
-	if command == "login-url" {
+	switch command {
+	case "login-url":
 		return loginURL(ctx, cfg, log, out)
+	case "backup":
+		return backup(ctx, cfg, log, argument, out)
+	case "export":
+		return export(ctx, cfg, log, argument, out)
+	case "import":
+		return importFile(ctx, cfg, log, argument, out)
 	}
 	return serve(ctx, cfg, log, out)
+}
+
+// backup writes a copy of the journal, whether or not nod runs.
+func backup(ctx context.Context, cfg config, log *slog.Logger, file string, out io.Writer) error {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error {
+		if err := store.Backup(ctx, file); err != nil {
+			return fmt.Errorf("no backup was made: %w", err)
+		}
+		_, err := fmt.Fprintln(out, "All sessions are in", file)
+		return err
+	})
+}
+
+// export writes a session, whether or not nod runs.
+func export(ctx context.Context, cfg config, log *slog.Logger, session string, out io.Writer) error {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error { return hub.Export(ctx, store, session, out) })
+}
+
+// importFile reads an export. A running nod would not see it, so there must be none.
+func importFile(ctx context.Context, cfg config, log *slog.Logger, file string, out io.Writer) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("the file %s cannot be read: %w", file, err)
+	}
+	defer func() { _ = in.Close() }()
+	lock, err := openData(cfg.Data)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	return withJournal(ctx, cfg, log, func(store journal.Store) error {
+		uris, err := hub.Import(ctx, store, in)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(out, "Imported", len(uris), "session(s). Start nod to see them.")
+		return err
+	})
+}
+
+// withJournal opens the journal of the data folder for one command.
+func withJournal(ctx context.Context, cfg config, log *slog.Logger, f func(journal.Store) error) (err error) {
+	if err := checkData(cfg.Data, false); err != nil {
+		return err
+	}
+	store, err := journal.Open(ctx, cfg.Data, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return f(store)
 }
 
 // loginURL prints a login link for the nod that uses the same data folder.
@@ -63,17 +121,14 @@ func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	store, err := journal.Open(ctx, cfg.Data, log)
-	if err != nil {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error {
+		token, err := auth.MintLogin(ctx, store)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(out, "http://"+address+cfg.BasePath+"/login"+auth.LoginFragment(token))
 		return err
-	}
-	defer func() { _ = store.Close() }()
-	token, err := auth.MintLogin(ctx, store)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out, "http://"+address+cfg.BasePath+"/login"+auth.LoginFragment(token))
-	return err
+	})
 }
 
 func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (err error) {

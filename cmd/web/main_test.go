@@ -39,7 +39,7 @@ func TestPrecedence(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	parseOK := func(args ...string) config {
 		t.Helper()
-		_, cfg, err := parse(args, io.Discard)
+		_, _, cfg, err := parse(args, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +71,10 @@ func TestRefusedSettings(t *testing.T) {
 		"must begin with a slash":          {"--config", write(t, "base_path = \"nod/\"")},
 		"has no command “serve”":           {"serve"},
 		"does not know what to do with":    {"--log-level", "info", "extra"},
+		"needs a session":                  {"export"},
+		"needs a file that nod export":     {"import", "--data", "/x"},
 	} {
-		if _, _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
+		if _, _, _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -80,7 +82,7 @@ func TestRefusedSettings(t *testing.T) {
 
 func TestHelpHelps(t *testing.T) {
 	var out bytes.Buffer
-	if _, _, err := parse([]string{"--help"}, &out); !errors.Is(err, flag.ErrHelp) {
+	if _, _, _, err := parse([]string{"--help"}, &out); !errors.Is(err, flag.ErrHelp) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"login-url", "-listen", "-data", "public_hosts", "A flag goes before"} {

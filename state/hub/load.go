@@ -118,26 +118,20 @@ func (s *session) load(ctx context.Context) error {
 		return err
 	}
 	n := &next{seq: newest.Seq}
-	changesets, err := n.decode(newest.Data, s.uri)
-	if err != nil {
+	if err := s.decode(n, newest.Data); err != nil {
 		return err
 	}
-	s.changesets = changesets
 	bytes := 0
 	for e, err := range s.hub.store.Events(ctx, s.uri, newest.Seq) {
 		if err != nil {
 			return err
 		}
-		a, err := state.UnmarshalAction(e.Action)
-		if err != nil {
+		if err := s.replay(n, e); err != nil {
 			return err
 		}
-		n.seq, n.at = e.Seq, e.Time
-		s.lastEvent = max(s.lastEvent, e.Time)
 		bytes += len(e.Action)
-		s.reduce(n, state.Envelope{Channel: e.Channel, Action: a})
-		maps.Copy(s.changesets, n.changesets)
 	}
+	s.lastEvent = max(s.lastEvent, n.at)
 	stored, err := s.hub.store.Approvals(ctx, s.uri)
 	if err != nil {
 		return err
@@ -178,32 +172,39 @@ func (s *session) channels() []state.Snapshot {
 	return out
 }
 
-// decode is the reverse of channels. A journal of an older nod holds the
-// session's state alone.
-func (n *next) decode(raw json.RawMessage, uri string) (map[string]*state.Changeset, error) {
-	changesets := map[string]*state.Changeset{}
-	if len(raw) > 0 && raw[0] == '{' {
-		n.state = new(state.Session)
-		return changesets, state.Unmarshal(raw, n.state)
+// decode is the reverse of channels.
+func (s *session) decode(n *next, raw json.RawMessage) error {
+	channels, err := channelsOf(raw, s.uri)
+	if err != nil {
+		return err
 	}
-	var list []state.Snapshot
-	if err := state.Unmarshal(raw, &list); err != nil {
-		return nil, err
-	}
-	for _, c := range list {
+	s.changesets = map[string]*state.Changeset{}
+	for _, c := range channels {
 		switch st := c.State.(type) {
 		case *state.Session:
 			n.state = st
 		case *state.Terminal:
 			n.terminals = n.terminals.With(c.Resource, st)
 		case *state.Changeset:
-			changesets[c.Resource] = st
+			s.changesets[c.Resource] = st
 		}
 	}
 	if n.state == nil {
-		return nil, errNoState
+		return errNoState
 	}
-	return changesets, nil
+	return nil
+}
+
+// replay makes one event of the journal part of what the session will be.
+func (s *session) replay(n *next, e journal.Event) error {
+	a, err := state.UnmarshalAction(e.Action)
+	if err != nil {
+		return err
+	}
+	n.seq, n.at = e.Seq, e.Time
+	s.reduce(n, state.Envelope{Channel: e.Channel, Action: a})
+	maps.Copy(s.changesets, n.changesets)
+	return nil
 }
 
 // closeAfterRestart ends what the last process left open.
