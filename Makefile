@@ -4,7 +4,7 @@ GO ?= go
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 
-.PHONY: run build generate test tools
+.PHONY: run build generate test crash bench tools
 
 run: build
 	@bin/nod
@@ -20,6 +20,15 @@ test: tools
 	$(GO) vet ./...
 	$(GO) tool templ generate -check
 	NOD_E2E=required $(GO) test $(RACE) ./...
+
+# Kill nod so many times, and look what is left: make crash ROUNDS=2000.
+ROUNDS ?= 60
+crash: tools
+	NOD_E2E=required NOD_CRASH_ROUNDS=$(ROUNDS) $(GO) test ./e2e -run '^TestCrash' -count=1 -v -timeout 24h
+
+# The figures of docs/FIGURES.md, each beside what it is compared with.
+bench:
+	$(GO) test -run '^$$' -bench . ./state ./state/journal ./handlers
 
 # What the tests need beyond Go: a browser, and the real agents.
 tools: e2e/node_modules

@@ -24,6 +24,9 @@ const (
 	beatEvery = 15 * time.Second
 	// flushTimeout ends a stream whose browser does not read.
 	flushTimeout = 10 * time.Second
+	// byeTimeout is what a browser gets to hear that nod stops, well within the
+	// time that a stop may take.
+	byeTimeout = time.Second
 	// retryAfter is what a browser waits before it comes back, in ms.
 	retryAfter = "1000"
 )
@@ -126,7 +129,7 @@ func (t *streams) serve(c echo.Context, id string, src source) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(t.ctx, cancel)()
+	defer context.AfterFunc(t.ctx, func() { time.AfterFunc(byeTimeout, cancel) })() // for a browser that does not read
 
 	last := c.Request().Header.Get("Last-Event-ID")
 	if last == "" {
@@ -192,6 +195,9 @@ func (t *streams) pump(ctx context.Context, stream, id string, src source, at vi
 			}
 		}
 		select {
+		case <-t.ctx.Done(): // nod stops: come back soon, it may only be a restart
+			send("bye", []byte("-"))
+			return
 		case <-changed:
 		case <-beat.C:
 			if !send("beat", []byte("-")) {

@@ -163,6 +163,7 @@
     });
     on('hello');
     on('beat');
+    on('bye');
     on('parts', receive);
     s.onerror = () => {
       if (s !== source) return;

@@ -2,11 +2,13 @@ package views
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
 
 	"nod/state"
+	"nod/state/approvals"
 	"nod/state/snapshot"
 	"nod/views/ansi"
 	"nod/views/diff"
@@ -61,11 +63,28 @@ func busyWords(v SessionView) string {
 	return v.Link.DisplayName + " is working. You can write again when the turn has ended."
 }
 
-func cancelWords(t *state.ToolCall) string {
-	switch t.Reason {
-	case state.CancelledDenied:
+// answerOf returns what a person chose for a tool call, once the agent has taken
+// it. AHP's state forgets that when the turn ends before the call does; the
+// record of the request does not.
+func answerOf(s snapshot.Session, t *state.ToolCall) (state.ConfirmationOption, bool) {
+	if t.SelectedOption != nil {
+		return *t.SelectedOption, true
+	}
+	for _, a := range slices.Backward(s.Approvals) {
+		if a.State == approvals.Confirmed && a.Request.ToolCallID == t.ToolCallID && a.Request.Session == s.State.Summary.Resource {
+			return a.Request.Option(a.Decision.OptionID)
+		}
+	}
+	return state.ConfirmationOption{}, false
+}
+
+func cancelWords(t *state.ToolCall, approved bool) string {
+	switch {
+	case t.Reason == state.CancelledDenied:
 		return "Denied. It was not run."
-	case state.CancelledSkipped:
+	case t.Reason == state.CancelledSkipped && approved:
+		return "It was approved, and the turn ended before the agent said how far it got."
+	case t.Reason == state.CancelledSkipped:
 		return "The turn ended before this was done."
 	}
 	return "It was not run."

@@ -219,7 +219,7 @@ func (s *session) closeAfterRestart(ctx context.Context, clean bool) {
 	if s.state.ActiveTurn != nil {
 		gap := ""
 		if !clean {
-			gap = "nod ended without warning here. Up to 25 ms of streamed text may be missing."
+			gap = "nod ended without warning here. The last streamed text may be missing: what came within some 25 ms of it."
 		}
 		s.closeTurn(ctx, "restart", gap, "nod was stopped while this turn ran, and the agent's process ended with it. "+
 			"What was done until then is above. Send a message to go on.")
