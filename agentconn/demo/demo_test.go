@@ -39,6 +39,7 @@ type house struct {
 
 	mu        sync.Mutex
 	session   *state.Session
+	child     *state.Session // the sub-agent that was started last
 	terminals map[string]*state.Terminal
 	actions   []state.Envelope
 	open      map[string]state.Request  // by upstream id
@@ -97,11 +98,18 @@ func (h *house) Apply(_ context.Context, session string, _ state.Source, actions
 }
 
 func (h *house) apply(session string, actions []state.Envelope) {
-	if session != sessionURI {
+	if session != sessionURI && h.child == nil {
 		h.t.Errorf("an action for session %s", session)
 	}
 	for _, e := range actions {
 		h.actions = append(h.actions, e)
+		if h.child != nil && e.Channel == h.child.Summary.Resource {
+			h.child = state.ReduceSession(h.child, e.Action, time.Now().UnixMilli())
+			continue
+		}
+		if a, ok := e.Action.(*state.SessionToolCallContentChanged); ok && a.Content[0].Type == state.ContentSubagent {
+			h.child = &state.Session{Summary: &state.SessionSummary{Resource: *a.Content[0].Resource}}
+		}
 		if e.Channel != sessionURI {
 			was := h.terminals[e.Channel]
 			if was == nil {
@@ -696,6 +704,44 @@ func TestLongAnswer(t *testing.T) {
 			t.Errorf("the turn is %+v", turn)
 		}
 		h.wantSaid(said(turn.ResponseParts), longText)
+	})
+}
+
+// TestHelper: a sub-agent works in a session of its own, and asks.
+func TestHelper(t *testing.T) {
+	for answer, want := range map[string]state.ToolCallStatus{"accept": state.ToolCompleted, "decline": state.ToolCancelled} {
+		later(t, func(h *house) {
+			h.send("Get a helper")
+			r := h.asked(state.RequestCommand)
+			if r.Session == sessionURI || r.Session != h.child.Summary.Resource || h.child.ActiveTurn == nil {
+				t.Errorf("asked in %s", r.Session)
+			}
+			h.decide(r, state.Decision{OptionID: answer})
+			turn := h.ended()
+			c := calls(turn.ResponseParts)
+			if len(c) != 1 || c[0].Status != state.ToolCompleted || c[0].Content[0].Type != state.ContentSubagent {
+				t.Errorf("the call is %+v", c)
+			}
+			sub := h.child.Turns[0]
+			if cs := calls(sub.ResponseParts); sub.State != state.TurnComplete || len(cs) != 2 || cs[1].Status != want {
+				t.Errorf("the helper's turn is %+v", sub)
+			}
+		})
+	}
+}
+
+// TestStopHelper: to stop a turn stops its sub-agent.
+func TestStopHelper(t *testing.T) {
+	later(t, func(h *house) {
+		h.send("Get a helper")
+		h.asked(state.RequestCommand)
+		h.stop()
+		if turn := h.ended(); turn.State != state.TurnCancelled {
+			t.Errorf("the turn is %+v", turn)
+		}
+		if h.child.ActiveTurn != nil || h.child.Turns[0].State != state.TurnCancelled {
+			t.Errorf("the helper's turn is %+v", h.child)
+		}
 	})
 }
 

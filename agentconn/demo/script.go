@@ -9,7 +9,7 @@ import (
 )
 
 // play is one turn. A session's first shows everything, whatever was asked; later
-// ones are short, and two words in the message have a meaning.
+// ones are short, and three words in the message have a meaning.
 func play(s *stage, prompt string, first bool) {
 	switch {
 	case first:
@@ -19,8 +19,27 @@ func play(s *stage, prompt string, first bool) {
 		s.fail("demo.asked", "The demo agent failed because you asked it to. Nothing is broken; send another message to go on.")
 	case hasWord(prompt, "long"):
 		s.say("You wrote “long”, so here is a long answer of the **demo** and nothing else.\n\n" + longText)
+	case hasWord(prompt, "helper"):
+		playHelper(s)
 	default:
 		playAgain(s)
+	}
+}
+
+// playHelper hands a question to a sub-agent, which asks a person too.
+func playHelper(s *stage) {
+	s.say("You wrote “helper”, so I let a **sub-agent** look into something. It has a session of its own, one click away, and what it asks waits for you here as well.")
+	var v verdict
+	s.delegate("Find out what reads the cache", "Which functions read the cache, and is one of them slow?", func(h *stage) {
+		h.say("I am the helper. I look for the callers first.")
+		h.run(command{line: grepLine, output: grepOutput})
+		v = h.askToRun(command{line: againLine, why: "To measure how long a read takes.", output: againOutput})
+		h.say("`Get` is the only reader, and it does not walk the list. That is all I was asked.")
+	})
+	if v.approved {
+		s.say("The helper says that reads are fast; you let it measure.")
+	} else {
+		s.say("The helper says that reads are fast, as far as one can see without measuring.")
 	}
 }
 
@@ -85,7 +104,7 @@ func playFirst(s *stage, prompt string) {
 
 func playAgain(s *stage) {
 	s.say("This is the **demo agent** again. I still cannot read, so every later turn is the same: one command that asks. " +
-		"Write “long” for a long answer that you can stop, or “fail” for a turn that goes wrong.")
+		"Write “long” for a long answer that you can stop, “helper” for a sub-agent, or “fail” for a turn that goes wrong.")
 	switch v := s.askToRun(command{line: againLine, why: "To see that reading from the cache still works.", output: againOutput}); {
 	case v.granted:
 		s.say("It passed. You approved this command for the session, so it is not asked for again until nod starts anew.")

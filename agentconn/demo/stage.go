@@ -53,7 +53,11 @@ type call struct {
 // perform plays a script and tells the hub how it ended.
 func (s *stage) perform(script func()) {
 	script()
-	cause := s.conn.leave(s)
+	s.end(s.conn.leave(s))
+}
+
+// end tells how the turn ended; cause is why it ended early, nil if it did not.
+func (s *stage) end(cause error) {
 	if cause != nil && cause != errStopped {
 		return // the link has ended: the hub closes what is open
 	}
@@ -203,6 +207,29 @@ func (s *stage) run(c command) {
 	})
 	s.running = t
 	s.execute(c)
+}
+
+// delegate has a sub-agent play a script in a session of its own, and waits for
+// it.
+func (s *stage) delegate(title, message string, script func(*stage)) {
+	t := s.start("task", "Start a sub-agent", "", title)
+	if t == nil {
+		return
+	}
+	sub := *s
+	sub.uri, sub.turn = "ahp-session:/"+strings.ToLower(rand.Text()), "turn-"+rand.Text()
+	sub.began, sub.parts, sub.words, sub.running, sub.failure = time.Now(), 0, 0, nil, nil
+	t.content = []state.ToolResultContent{state.SubagentContent(sub.uri, title)}
+	s.running = t
+	s.emit(s.envelope(&state.SessionToolCallReady{
+		TurnID: s.turn, ToolCallID: t.id, InvocationMessage: state.Plain(title), ToolInput: &message, Confirmed: state.ConfirmedNotNeeded,
+	}), s.envelope(&state.SessionToolCallContentChanged{TurnID: s.turn, ToolCallID: t.id, Content: t.content}))
+	sub.apply(&state.SessionTurnStarted{TurnID: sub.turn, Message: state.UserMessage(message)})
+	script(&sub)
+	sub.end(context.Cause(s.ctx))
+	if s.ctx.Err() == nil {
+		s.emit(s.finished(0, state.ToolCallResult{Success: true, PastTenseMessage: state.Plain("The sub-agent has reported"), Content: t.content})...)
+	}
 }
 
 // verdict is what a person made of a request.
