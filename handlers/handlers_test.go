@@ -63,7 +63,8 @@ func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) err
 
 // site is a server with everything below it, and a browser that has logged in.
 type site struct {
-	t     *testing.T
+	t     testing.TB
+	leave func() // stops all of it
 	srv   *httptest.Server
 	port  int
 	store journal.Store
@@ -74,10 +75,19 @@ type site struct {
 	out   *http.Client // not
 }
 
-func newSite(t *testing.T, change ...func(*Config)) *site {
+func newSite(t testing.TB, change ...func(*Config)) *site {
+	t.Helper()
+	s := newSiteIn(t, t.TempDir(), change...)
+	t.Cleanup(s.leave)
+	return s
+}
+
+// newSiteIn is newSite with a data folder of its own, for whoever starts another
+// one there later.
+func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	store, err := journal.Open(t.Context(), t.TempDir(), log)
+	store, err := journal.Open(t.Context(), dir, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +111,13 @@ func newSite(t *testing.T, change ...func(*Config)) *site {
 	server := New(cfg)
 	s.srv = &httptest.Server{Listener: l, Config: NewHTTPServer(server)}
 	s.srv.Start()
-	t.Cleanup(func() {
+	s.leave = func() {
 		server.Close()
 		s.srv.Close()
 		if err := errors.Join(h.Close(context.Background()), store.Close()); err != nil {
 			t.Error(err)
 		}
-	})
+	}
 	s.out, s.in = s.client(), s.client()
 	token, err := auth.MintLogin(t.Context(), store)
 	if err != nil {
@@ -710,7 +720,7 @@ func TestBasePath(t *testing.T) {
 // ---- streams ----
 
 type events struct {
-	t     *testing.T
+	t     testing.TB
 	res   *http.Response
 	lines *bufio.Scanner
 }

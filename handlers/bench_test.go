@@ -1,0 +1,125 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"nod/state"
+)
+
+// longSession has a session live through 10,000 events: 50 turns of text,
+// thoughts and commands with streamed output, in the proportions agents have.
+func (s *site) longSession() (id string) {
+	s.t.Helper()
+	ctx := context.Background()
+	id, err := s.hub.Create(ctx, "codex", "/w", "A long session")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	uri, turn := s.uri(id), "t"
+	n := 2 // ready and the first turn
+	apply := func(channel string, as ...state.Action) {
+		es := make([]state.Envelope, len(as))
+		for i, a := range as {
+			es[i] = state.Envelope{Channel: channel, Action: a}
+		}
+		s.hub.Apply(ctx, uri, state.Source{}, es...)
+		n += len(as)
+	}
+	for item := 0; n < 10_000; item++ {
+		part := fmt.Sprint(turn, "-", item)
+		switch item % 4 {
+		case 0:
+			apply(uri, &state.SessionResponsePart{TurnID: turn, Part: &state.ReasoningPart{ID: part}})
+			for range 6 {
+				apply(uri, &state.SessionReasoning{TurnID: turn, PartID: part, Content: "The test waits for a port that "})
+			}
+		case 1:
+			apply(uri, &state.SessionResponsePart{TurnID: turn, Part: &state.MarkdownPart{ID: part}})
+			for range 14 {
+				apply(uri, &state.SessionDelta{TurnID: turn, PartID: part, Content: "I looked at `conn.go` and **found** "})
+			}
+		default:
+			terminal := "ahp-terminal:/" + part
+			apply(uri, &state.SessionToolCallStart{TurnID: turn, ToolCallID: part, ToolName: "shell", DisplayName: "Shell", Meta: state.Meta{"nod.input": []byte(`"command"`)}},
+				&state.SessionToolCallReady{TurnID: turn, ToolCallID: part, InvocationMessage: state.Plain("go test ./..."), ToolInput: new("go test ./..."), Confirmed: state.ConfirmedNotNeeded},
+				&state.SessionToolCallContentChanged{TurnID: turn, ToolCallID: part, Content: []state.ToolResultContent{state.TerminalContent(terminal, "go test")}})
+			apply(terminal, &state.TerminalCommandExecuted{CommandID: part, CommandLine: "go test ./...", Timestamp: 1})
+			for range 8 {
+				apply(terminal, &state.TerminalData{Data: "ok  \tnod/state/journal\t0.31s\n"})
+			}
+			apply(terminal, &state.TerminalCommandFinished{CommandID: part, ExitCode: new(int64(0)), DurationMs: new(int64(310))})
+			apply(uri, &state.SessionToolCallComplete{TurnID: turn, ToolCallID: part, Result: state.ToolCallResult{
+				Success: true, PastTenseMessage: state.Plain("Ran go test"), Content: []state.ToolResultContent{state.TerminalContent(terminal, "go test")},
+			}})
+		}
+		if item%17 == 16 {
+			apply(uri, &state.SessionTurnComplete{TurnID: turn})
+			turn = fmt.Sprint("turn-", item)
+			apply(uri, &state.SessionTurnStarted{TurnID: turn, Message: state.UserMessage("Please look again.")})
+		}
+	}
+	apply(uri, &state.SessionTurnComplete{TurnID: turn})
+	return id
+}
+
+// firstByte asks for a page and returns how long its first byte took, and its size.
+func (s *site) firstByte(path string) (time.Duration, int64) {
+	s.t.Helper()
+	began := time.Now()
+	res, err := s.in.Get(s.srv.URL + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		s.t.Fatal(res.Status)
+	}
+	one := make([]byte, 1)
+	if _, err := res.Body.Read(one); err != nil {
+		s.t.Fatal(err)
+	}
+	took := time.Since(began)
+	n := int64(1)
+	buf := make([]byte, 64<<10)
+	for {
+		k, err := res.Body.Read(buf)
+		if n += int64(k); err != nil {
+			return took, n
+		}
+	}
+}
+
+// BenchmarkOpen is the time to the first byte of the page of a session of 10,000
+// events: warm, and as the first page after a restart (opening the journal and
+// bringing the sessions back included).
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	s := newSiteIn(b, dir)
+	id := s.longSession()
+	b.Run("warm", func(b *testing.B) {
+		var total time.Duration
+		var size int64
+		for b.Loop() {
+			took, n := s.firstByte("/s/" + id)
+			total, size = total+took, n
+		}
+		b.ReportMetric(float64(total.Microseconds())/1000/float64(b.N), "ms/first-byte")
+		b.ReportMetric(float64(size), "B/page")
+	})
+	s.leave()
+	b.Run("restart", func(b *testing.B) {
+		var total time.Duration
+		for b.Loop() {
+			began := time.Now()
+			s := newSiteIn(b, dir)
+			_, _ = s.firstByte("/s/" + id)
+			total += time.Since(began)
+			s.leave()
+		}
+		b.ReportMetric(float64(total.Microseconds())/1000/float64(b.N), "ms/first-byte")
+	})
+}
