@@ -17,6 +17,7 @@ import (
 	"nod/state/approvals"
 	"nod/state/hub"
 	"nod/state/journal"
+	"nod/state/schematest"
 	"nod/state/snapshot"
 )
 
@@ -188,6 +189,7 @@ func TestRecordings(t *testing.T) {
 		t.Skip("the recordings of Codex are not here; NOD_SHARED may name the folder that holds them")
 	}
 	played := 0
+	schema := schematest.Pinned(t)
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -201,10 +203,32 @@ func TestRecordings(t *testing.T) {
 			s := newStage(t)
 			s.play(file)
 			checkSession(t, s, b)
+			checkValid(t, schema, s.view())
 		})
 	}
 	if played < 30 {
 		t.Errorf("only %d recordings were played", played)
+	}
+}
+
+// checkValid holds a session against AHP's schema: nod may send it to a client.
+func checkValid(t *testing.T, schema *schematest.Validator, v snapshot.Session) {
+	t.Helper()
+	if schema == nil {
+		return
+	}
+	check := func(definition string, x any) {
+		raw, err := state.Marshal(x)
+		if err == nil {
+			err = schema.Validate(definition, raw)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", definition, err)
+		}
+	}
+	check("SessionState", v.State)
+	for _, terminal := range v.Terminals.All() {
+		check("TerminalState", terminal)
 	}
 }
 

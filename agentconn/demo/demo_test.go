@@ -18,6 +18,7 @@ import (
 
 	"nod/agentconn"
 	"nod/state"
+	"nod/state/schematest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,8 +55,8 @@ func visit(t *testing.T, test func(h *house)) {
 		h := &house{
 			t: t, left: make(chan error, 1), asks: make(chan state.Request, 10),
 			session: &state.Session{
-				Summary: &state.SessionSummary{Resource: sessionURI, Provider: Provider, WorkingDirectory: new("file:///home/ada/shop"), Status: state.StatusIdle},
-				Turns:   []*state.Turn{}, Meta: state.Meta{"other": []byte(`"kept"`)},
+				Summary:   &state.SessionSummary{Resource: sessionURI, Provider: Provider, WorkingDirectory: new("file:///home/ada/shop"), Status: state.StatusIdle},
+				Lifecycle: state.LifecycleReady, Turns: []*state.Turn{}, Meta: state.Meta{"other": []byte(`"kept"`)},
 			},
 			terminals: map[string]*state.Terminal{}, open: map[string]state.Request{}, decisions: map[string]state.Decision{},
 		}
@@ -78,6 +79,7 @@ func (h *house) connect() {
 
 // disconnect ends the link and returns how long that took.
 func (h *house) disconnect() time.Duration {
+	h.valid()
 	start := time.Now()
 	h.leave()
 	var public *agentconn.PublicError
@@ -87,6 +89,30 @@ func (h *house) disconnect() time.Duration {
 	}
 	h.left <- err // for whoever asks again
 	return time.Since(start)
+}
+
+// valid holds what the demo has made against AHP's schema.
+func (h *house) valid() {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	schema := schematest.Pinned(h.t)
+	if schema == nil {
+		return
+	}
+	check := func(definition string, x any) {
+		raw, err := state.Marshal(x)
+		if err == nil {
+			err = schema.Validate(definition, raw)
+		}
+		if err != nil {
+			h.t.Errorf("%s: %v", definition, err)
+		}
+	}
+	check("SessionState", h.session)
+	for _, t := range h.terminals {
+		check("TerminalState", t)
+	}
 }
 
 // ---- agentconn.Sink ----
@@ -113,7 +139,7 @@ func (h *house) apply(session string, actions []state.Envelope) {
 		if e.Channel != sessionURI {
 			was := h.terminals[e.Channel]
 			if was == nil {
-				was = &state.Terminal{}
+				was = &state.Terminal{Claim: state.SessionClaim(sessionURI)}
 			}
 			h.terminals[e.Channel] = state.ReduceTerminal(was, e.Action)
 			continue

@@ -10,6 +10,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -75,4 +77,33 @@ func (v *Validator) Validate(definition string, doc []byte) error {
 		return fmt.Errorf("not a valid %s: %w", definition, err)
 	}
 	return nil
+}
+
+// Pinned returns the validator of the pinned schema, or nil where the schema is
+// not at hand: it is not part of this module. NOD_SHARED may name the folder that
+// holds it; otherwise it is looked for beside the module.
+func Pinned(t testing.TB) *Validator {
+	t.Helper()
+	file := filepath.Join(os.Getenv("NOD_SHARED"), "schemas", "ahp-state.schema.json")
+	if os.Getenv("NOD_SHARED") == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for dir != "/" {
+			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+				break
+			}
+			dir = filepath.Dir(dir)
+		}
+		file = filepath.Join(filepath.Dir(dir), "shared", "schemas", "ahp-state.schema.json")
+	}
+	if _, err := os.Stat(file); err != nil {
+		return nil
+	}
+	v, err := Compile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
