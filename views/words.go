@@ -368,6 +368,7 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 		}
 		v.took = strings.Join(words, " · ")
 	}
+	v.open = v.open || len(subagents(s, t)) > 0 // the way to them stays in sight
 	if len(v.label) > maxLabel {
 		v.label = strings.ToValidUTF8(v.label[:maxLabel], "") + "…"
 	}
