@@ -26,7 +26,7 @@ ROUNDS ?= 60
 crash: tools
 	NOD_E2E=required NOD_CRASH_ROUNDS=$(ROUNDS) $(GO) test ./e2e -run '^TestCrash' -count=1 -v -timeout 24h
 
-# The figures of docs/FIGURES.md, each beside what it is compared with.
+# What things cost, each figure beside what it is compared with.
 bench:
 	$(GO) test -run '^$$' -bench . ./state ./state/journal ./handlers
 
