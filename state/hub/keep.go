@@ -192,7 +192,7 @@ func (s *session) tidy(ctx context.Context) error {
 // Deltas change nothing but their text, so they may move ahead of others; but not
 // of what decides which text they go to.
 func merge(events []journal.Event) ([]journal.Event, error) {
-	type text struct{ channel, turn, part string }
+	type text struct{ kind, channel, turn, part string } // prose and thought may share an id
 	type growth struct {
 		at      int // in out
 		content strings.Builder
@@ -211,10 +211,10 @@ func merge(events []journal.Event) ([]journal.Event, error) {
 		var action func(string) state.Action
 		switch a := a.(type) {
 		case *state.SessionDelta:
-			key, content = text{e.Channel, a.TurnID, a.PartID}, a.Content
+			key, content = text{a.Type(), e.Channel, a.TurnID, a.PartID}, a.Content
 			action = func(s string) state.Action { n := *a; n.Content = s; return &n }
 		case *state.SessionReasoning:
-			key, content = text{e.Channel, a.TurnID, a.PartID}, a.Content
+			key, content = text{a.Type(), e.Channel, a.TurnID, a.PartID}, a.Content
 			action = func(s string) state.Action { n := *a; n.Content = s; return &n }
 		case *state.TerminalData:
 			key, content = text{channel: e.Channel}, a.Data
