@@ -375,7 +375,8 @@ func (h *Hub) unloadIdle() {
 		}
 		delete(idle, oldest)
 		oldest.mu.Lock()
-		if !oldest.open && len(oldest.watchers) == 0 {
+		// The empty batch comes after what is buffered, whatever the clock says.
+		if !oldest.open && len(oldest.watchers) == 0 && h.store.Append(context.Background(), journal.Batch{}) == nil {
 			oldest.unload()
 		}
 		oldest.mu.Unlock()
