@@ -250,7 +250,7 @@ func (s *session) startChildren(n *next, a state.Action) error {
 	}
 	for _, c := range content {
 		uri := state.Value(c.Resource)
-		if c.Type != state.ContentSubagent || !s.hub.newChild(uri) {
+		if c.Type != state.ContentSubagent || !s.hub.newChild(uri) || slices.ContainsFunc(n.children, func(x *session) bool { return x.uri == uri }) {
 			continue
 		}
 		child := newSession(s.hub, uri, s)
