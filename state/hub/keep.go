@@ -338,7 +338,9 @@ func (n *next) outputLen(uri string) int {
 	if t := n.terminals.Get(uri); t != nil && len(t.Content) > 0 {
 		switch p := t.Content[len(t.Content)-1].(type) {
 		case *state.CommandPart:
-			return p.Output.Len()
+			if !p.IsComplete { // else it goes to a run of its own
+				return p.Output.Len()
+			}
 		case *state.UnclassifiedPart:
 			return p.Value.Len()
 		}
