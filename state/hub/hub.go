@@ -313,7 +313,11 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 	crashpoint.At(crashpoint.AfterWrite)
 	if err != nil {
 		h.log.Error("a decision could not be delivered", "approval", approvalID, "err", err)
-		return s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
+		swept, err := s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
+		if errors.Is(err, approvals.ErrNotPending) { // it has ended meanwhile; some of it may have been sent
+			err = nil
+		}
+		return swept, err
 	}
 	return sent, nil
 }

@@ -192,7 +192,7 @@ func (s *session) tidy(ctx context.Context) error {
 // Deltas change nothing but their text, so they may move ahead of others; but not
 // of what decides which text they go to.
 func merge(events []journal.Event) ([]journal.Event, error) {
-	type text struct{ channel, turn, part string }
+	type text struct{ kind, channel, turn, part string } // prose and thought may share an id
 	type growth struct {
 		at      int // in out
 		content strings.Builder
@@ -211,10 +211,10 @@ func merge(events []journal.Event) ([]journal.Event, error) {
 		var action func(string) state.Action
 		switch a := a.(type) {
 		case *state.SessionDelta:
-			key, content = text{e.Channel, a.TurnID, a.PartID}, a.Content
+			key, content = text{a.Type(), e.Channel, a.TurnID, a.PartID}, a.Content
 			action = func(s string) state.Action { n := *a; n.Content = s; return &n }
 		case *state.SessionReasoning:
-			key, content = text{e.Channel, a.TurnID, a.PartID}, a.Content
+			key, content = text{a.Type(), e.Channel, a.TurnID, a.PartID}, a.Content
 			action = func(s string) state.Action { n := *a; n.Content = s; return &n }
 		case *state.TerminalData:
 			key, content = text{channel: e.Channel}, a.Data
@@ -338,7 +338,9 @@ func (n *next) outputLen(uri string) int {
 	if t := n.terminals.Get(uri); t != nil && len(t.Content) > 0 {
 		switch p := t.Content[len(t.Content)-1].(type) {
 		case *state.CommandPart:
-			return p.Output.Len()
+			if !p.IsComplete { // else it goes to a run of its own
+				return p.Output.Len()
+			}
 		case *state.UnclassifiedPart:
 			return p.Value.Len()
 		}
@@ -375,7 +377,8 @@ func (h *Hub) unloadIdle() {
 		}
 		delete(idle, oldest)
 		oldest.mu.Lock()
-		if !oldest.open && len(oldest.watchers) == 0 {
+		// The empty batch comes after what is buffered, whatever the clock says.
+		if !oldest.open && len(oldest.watchers) == 0 && h.store.Append(context.Background(), journal.Batch{}) == nil {
 			oldest.unload()
 		}
 		oldest.mu.Unlock()

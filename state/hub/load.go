@@ -143,7 +143,9 @@ func (s *session) load(ctx context.Context) error {
 			return err
 		}
 	}
-	s.seq, s.state, s.terminals, s.approvals, s.loaded = n.seq, n.state, n.terminals, list, true
+	// Not every number has an event, and none is given twice while this process lives.
+	s.seq = max(s.seq, n.seq)
+	s.state, s.terminals, s.approvals, s.loaded = n.state, n.terminals, list, true
 	s.changes, s.shownIn, s.sources = changes{}, map[string]snapshot.Part{}, nil
 	s.changes.reset(s.seq) // an older cursor of this process gets the whole page
 	s.log = upkeep{tidied: newest.Seq, snapshot: len(newest.Data), since: bytes}
@@ -248,7 +250,7 @@ func (s *session) startChildren(n *next, a state.Action) error {
 	}
 	for _, c := range content {
 		uri := state.Value(c.Resource)
-		if c.Type != state.ContentSubagent || !s.hub.newChild(uri) {
+		if c.Type != state.ContentSubagent || !s.hub.newChild(uri) || slices.ContainsFunc(n.children, func(x *session) bool { return x.uri == uri }) {
 			continue
 		}
 		child := newSession(s.hub, uri, s)

@@ -480,6 +480,10 @@ func (s *session) step(ctx context.Context, id string, from approvals.State, f f
 		return s.keep(was, a)
 	}
 	if err := s.commit(ctx, state.Source{}, nil, []change{{from: was, to: a}}); err != nil {
+		if was.Denies(*was.Decision) && !errors.Is(err, journal.ErrConflict) { // as in decide
+			s.hub.noteJournal(err)
+			return s.keep(was, a)
+		}
 		return was, err
 	}
 	return a, nil
