@@ -364,7 +364,7 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 			}
 		}
 		if c.DurationMs != nil {
-			words = append(words, duration(*c.DurationMs))
+			words = append(words, duration(int64(*c.DurationMs)))
 		}
 		v.took = strings.Join(words, " · ")
 	}
