@@ -22,7 +22,13 @@ import (
 	"nod/state/journal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asNod) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func write(t *testing.T, text string) string {
 	t.Helper()

@@ -154,11 +154,8 @@ func TestSnapshotsBoundWhatIsRead(t *testing.T) {
 	}
 	want := h.picture()
 	c := &counting{Store: h.store}
-	h.hub.store = c
-	s := h.session()
-	s.mu.Lock()
-	s.unload()
-	s.mu.Unlock()
+	h.on(c)
+	h.unload()
 	if got := h.picture(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -215,9 +212,11 @@ func TestForgetTurns(t *testing.T) {
 		h.apply(&state.SessionTurnComplete{TurnID: turn})
 	}
 	cursor := h.view().Seq
-	if err := h.session().forgetTurns(t.Context(), 5); err != nil {
-		t.Fatal(err)
-	}
+	h.alone(func() {
+		if err := h.session().forgetTurns(t.Context(), 5); err != nil {
+			t.Fatal(err)
+		}
+	})
 	check := func(when string) {
 		t.Helper()
 		v := h.view()
@@ -353,8 +352,8 @@ func TestUnloadAndReload(t *testing.T) {
 	s.mu.Lock()
 	s.unload()
 	s.mu.Unlock()
-	if in := h.hub.Inbox(); len(in.Sessions) != 1 || text(t, in.Sessions[0].State.Summary) != text(t, before.State.Summary) || s.loaded {
-		t.Errorf("the inbox shows %+v, loaded %v", in.Sessions, s.loaded)
+	if in := h.hub.Inbox(); len(in.Sessions) != 1 || text(t, in.Sessions[0].State.Summary) != text(t, before.State.Summary) || h.session().loaded {
+		t.Errorf("the inbox shows %+v, loaded %v", in.Sessions, h.session().loaded)
 	}
 	if got := h.picture(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -375,10 +374,7 @@ func TestNoCursorMissesAnythingAfterAReload(t *testing.T) {
 	h.ask("7")
 	h.apply(&state.SessionTurnComplete{TurnID: "turn-0"}) // ends the request, too: a number without an event
 	cursor := h.view().Seq
-	s := h.session()
-	s.mu.Lock()
-	s.unload()
-	s.mu.Unlock()
+	h.unload()
 	h.send("go on")
 	v, parts, err := h.hub.Since(h.id, cursor)
 	if err != nil || !contains(parts, snapshot.Turn) && !contains(parts, snapshot.Root) {

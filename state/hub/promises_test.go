@@ -70,18 +70,48 @@ func (h *house) session() *session {
 	return s
 }
 
+// alone does something while the keeper does nothing.
+func (h *house) alone(f func()) {
+	h.t.Helper()
+	close(h.hub.stop)
+	<-h.hub.stopped
+	defer func() {
+		h.hub.stop, h.hub.stopped = make(chan struct{}), make(chan struct{})
+		go h.hub.keep()
+	}()
+	f()
+}
+
+// on puts the hub on another store.
+func (h *house) on(store journal.Store) {
+	h.t.Helper()
+	h.alone(func() { h.hub.store = store })
+}
+
 // tidy does what the keeper does after a turn; with a snapshot if wanted.
 func (h *house) tidy(withSnapshot bool) {
 	h.t.Helper()
-	s := h.session()
-	if withSnapshot {
+	h.alone(func() {
+		s := h.session()
+		if withSnapshot {
+			s.mu.Lock()
+			s.log.since = s.log.snapshot + minLog
+			s.mu.Unlock()
+		}
+		if err := s.tidy(h.t.Context()); err != nil {
+			h.t.Fatal(err)
+		}
+	})
+}
+
+func (h *house) unload() {
+	h.t.Helper()
+	h.alone(func() {
+		s := h.session()
 		s.mu.Lock()
-		s.log.since = s.log.snapshot + minLog
-		s.mu.Unlock()
-	}
-	if err := s.tidy(h.t.Context()); err != nil {
-		h.t.Fatal(err)
-	}
+		defer s.mu.Unlock()
+		s.unload()
+	})
 }
 
 func (h *house) send(text string) {
@@ -208,7 +238,7 @@ func TestP1CommitThenShow(t *testing.T) {
 	probe, done := h.hub.Watch(h.id)
 	defer done()
 	w := &witness{Store: h.store, t: t, probe: probe}
-	h.hub.store = w
+	h.on(w)
 	var reading sync.WaitGroup
 	woken, leave := h.hub.Watch(h.id)
 	over := make(chan struct{})
@@ -553,10 +583,7 @@ func TestP2ReplayAppliesOnce(t *testing.T) {
 					h.crash()
 					did = append(did, "crash")
 				case 2:
-					s := h.session()
-					s.mu.Lock()
-					s.unload()
-					s.mu.Unlock()
+					h.unload()
 					did = append(did, "unload")
 				}
 			}
@@ -925,7 +952,7 @@ type disk struct {
 
 func (h *house) disk() *disk {
 	d := &disk{Store: h.store, t: h.t, tell: h.hub.health}
-	h.hub.store = d
+	h.on(d)
 	return d
 }
 
@@ -1073,7 +1100,7 @@ func TestP7DenialHalfRecorded(t *testing.T) {
 	h := newHouse(t)
 	d := h.desk()
 	a := h.ask("7")
-	h.hub.store = &fullDisk{h.store, 1}
+	h.on(&fullDisk{h.store, 1})
 	got, err := h.decide(a, "decline")
 	if err != nil || got.State != approvals.Sent || !slices.Equal(d.answers("7"), []string{"decline"}) {
 		t.Errorf("%+v, %v, sent %v", got, err, d.answers("7"))
@@ -1087,11 +1114,11 @@ func TestP7AllowHalfRecorded(t *testing.T) {
 		h := newHouse(t)
 		d := h.desk()
 		a := h.ask("7")
-		h.hub.store = &fullDisk{h.store, 1}
+		h.on(&fullDisk{h.store, 1})
 		if _, err := h.decide(a, "accept"); err == nil {
 			t.Error("no error")
 		}
-		h.hub.store = h.store
+		h.on(h.store)
 		if len(d.answers("7")) != 0 {
 			t.Errorf("sent %v", d.answers("7"))
 		}
