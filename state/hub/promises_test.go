@@ -564,6 +564,10 @@ func TestP2ReplayAppliesOnce(t *testing.T) {
 				}
 				for i := from; i < to; i++ {
 					h.receive(log, i)
+					if r.IntN(8) == 0 {
+						h.tidy(r.IntN(2) == 0)
+						did = append(did, fmt.Sprint("tidy at ", i))
+					}
 				}
 				at = max(at, to)
 				did = append(did, fmt.Sprint(from, "-", to))
@@ -587,7 +591,9 @@ func TestP2ReplayAppliesOnce(t *testing.T) {
 					did = append(did, "unload")
 				}
 			}
-			h.tidy(true)
+			if r.IntN(2) == 0 {
+				h.tidy(true)
+			}
 			for _, again := range []string{"live", "restart"} {
 				if got := h.picture(); got != want {
 					t.Fatalf("run %d (%s), %s:\ngot  %s\nwant %s", run, strings.Join(did, ", "), again, got, want)
