@@ -19,14 +19,14 @@ test: tools
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not gofmt-ed:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
 	$(GO) tool templ generate -check
-	NOD_E2E=required $(GO) test $(RACE) ./...
+	NOD_E2E=required $(GO) test $(RACE) -timeout 20m ./...
 
 # Kill nod so many times, and look what is left: make crash ROUNDS=2000.
 ROUNDS ?= 60
 crash: tools
 	NOD_E2E=required NOD_CRASH_ROUNDS=$(ROUNDS) $(GO) test ./e2e -run '^TestCrash' -count=1 -v -timeout 24h
 
-# The figures of docs/FIGURES.md, each beside what it is compared with.
+# What things cost, each figure beside what it is compared with.
 bench:
 	$(GO) test -run '^$$' -bench . ./state ./state/journal ./handlers
 

@@ -3,6 +3,8 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,4 +102,33 @@ func TestPictures(t *testing.T) {
 		tab.until("the confirm page", "document.querySelector('.edited')")
 	})
 	all("new", func(tab *browser) { tab.goTo(w.base + "/new") })
+
+	// Sub-agents, the archive, and what a crash leaves behind.
+	b.goTo(w.base + "/")
+	helped := b.idle(w, "Find out what reads the cache.")
+	b.startHelper()
+	all("subagent", func(tab *browser) { tab.goTo(helped); tab.until("the card", "document.querySelector('.card')") })
+	child := eval[string](b, "document.querySelector('.sub-agent').href")
+	all("child", func(tab *browser) { tab.goTo(child); tab.until("the card", "document.querySelector('.card')") })
+	all("delete", func(tab *browser) { tab.goTo(finished + "/delete") })
+	all("keeping", func(tab *browser) {
+		tab.goTo(finished)
+		tab.click(".keeping summary")
+	})
+	b.goTo(finished)
+	b.click(".keeping summary")
+	b.click(".keeping button")
+	all("archive", func(tab *browser) { tab.goTo(w.base + "/archive") })
+	crashed := strings.TrimPrefix(start("Explain the cache at length."), w.base)
+	b.until("text", "document.querySelector('.prose')")
+	w.nod.kill(syscall.SIGKILL)
+	w.start()
+	for _, tab := range tabs {
+		tab.loggedIn(w, false)
+		w.login = w.mintLogin()
+	}
+	all("gap", func(tab *browser) {
+		tab.goTo(w.base + crashed)
+		tab.until("the session", "document.querySelector('.gap')")
+	})
 }

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -57,8 +56,8 @@ func (s *Server) decide(c echo.Context) error {
 // answeredOn is the session on whose page the answer was given: a sub-agent's
 // requests also stand on the page of the session that started it.
 func answeredOn(c echo.Context, v snapshot.Session) string {
-	if from, err := url.Parse(c.Request().Referer()); err == nil && v.Parent != "" && strings.HasSuffix(from.Path, "/s/"+v.Parent) {
-		return v.Parent
+	if from := c.FormValue("from"); from != "" && from == v.Parent {
+		return from
 	}
 	return v.ID
 }
@@ -90,7 +89,7 @@ func answers(c echo.Context, q *state.InputRequest) map[string]state.Answer {
 }
 
 func (s *Server) confirm(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, edited string) error {
-	page := views.Confirm{Approval: a, Session: v, Option: o, Edited: edited}
+	page := views.Confirm{Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: edited}
 	if q := a.Request.Questions; q != nil {
 		for _, x := range q.Questions {
 			for _, name := range []string{"q." + x.ID, "t." + x.ID} {

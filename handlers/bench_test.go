@@ -51,7 +51,7 @@ func (s *site) longSession() (id string) {
 			for range 8 {
 				apply(terminal, &state.TerminalData{Data: "ok  \tnod/state/journal\t0.31s\n"})
 			}
-			apply(terminal, &state.TerminalCommandFinished{CommandID: part, ExitCode: new(int64(0)), DurationMs: new(int64(310))})
+			apply(terminal, &state.TerminalCommandFinished{CommandID: part, ExitCode: new(int64(0)), DurationMs: new(310.0)})
 			apply(uri, &state.SessionToolCallComplete{TurnID: turn, ToolCallID: part, Result: state.ToolCallResult{
 				Success: true, PastTenseMessage: state.Plain("Ran go test"), Content: []state.ToolResultContent{state.TerminalContent(terminal, "go test")},
 			}})

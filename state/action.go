@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -454,9 +455,9 @@ type (
 	}
 	// TerminalCommandFinished ends a command.
 	TerminalCommandFinished struct {
-		CommandID  string `json:"commandId"`
-		ExitCode   *int64 `json:"exitCode,omitzero"`
-		DurationMs *int64 `json:"durationMs,omitzero"`
+		CommandID  string   `json:"commandId"`
+		ExitCode   *int64   `json:"exitCode,omitzero"`
+		DurationMs *float64 `json:"durationMs,omitzero"`
 
 		Unknown *jsontext.Value `json:",embed"`
 	}
@@ -545,6 +546,15 @@ func (*ResourceWatchChanged) Type() string              { return "resourceWatch/
 // Type is the unknown type.
 func (a *OpaqueAction) Type() string { return a.Name }
 
+// check refuses an answer that does not say why, for it would make an invalid
+// tool call (schema SessionToolCallApprovedAction, SessionToolCallDeniedAction).
+func (a *SessionToolCallConfirmed) check() error {
+	if a.Approved && a.Confirmed == "" || !a.Approved && a.Reason == "" {
+		return errors.New("confirmed or reason is missing")
+	}
+	return nil
+}
+
 // codec reads and writes the actions of one type.
 type codec struct {
 	read  func(raw []byte) (Action, error)
@@ -564,8 +574,13 @@ func register[T any, P interface {
 			if err := checkMembers(reflect.TypeFor[T](), raw); err != nil {
 				return nil, err
 			}
-			err := json.Unmarshal(raw, &typed[T]{Body: v}, options)
-			return P(v), err
+			if err := json.Unmarshal(raw, &typed[T]{Body: v}, options); err != nil {
+				return nil, err
+			}
+			if c, ok := any(v).(interface{ check() error }); ok {
+				return P(v), c.check()
+			}
+			return P(v), nil
 		},
 		write: func(a Action) ([]byte, error) {
 			return json.Marshal(typed[T]{a.Type(), a.(P)}, options)
@@ -650,6 +665,12 @@ func MarshalAction(a Action) ([]byte, error) {
 // known one whose members are not as Unmarshal wants them is an error.
 func UnmarshalAction(b []byte) (Action, error) {
 	name, err := discriminant("type", b)
+	if err == nil && name == "" {
+		err = errors.New("type is missing")
+	}
+	if err == nil && !jsontext.Value(b).IsValid(lenient) {
+		err = errors.New("not valid JSON")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("action: %w", err)
 	}

@@ -80,7 +80,7 @@ func mixed() (out []Envelope) {
 				for range 8 {
 					out = append(out, Envelope{terminal, &TerminalData{Data: "ok  \tnod/state/journal\t0.31s\n"}})
 				}
-				out = append(out, Envelope{terminal, &TerminalCommandFinished{CommandID: part, ExitCode: new(int64(0)), DurationMs: new(int64(310))}})
+				out = append(out, Envelope{terminal, &TerminalCommandFinished{CommandID: part, ExitCode: new(int64(0)), DurationMs: new(310.0)}})
 				session(&SessionToolCallComplete{TurnID: id, ToolCallID: part, Result: ToolCallResult{
 					Success: true, PastTenseMessage: Plain("Ran go test"), Content: []ToolResultContent{TerminalContent(terminal, "go test")},
 				}})

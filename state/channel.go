@@ -15,6 +15,8 @@ type Snapshot struct {
 	State    any    `json:"state"`    // *Root, *Session, *Terminal, *Changeset or *ResourceWatch
 	FromSeq  uint64 `json:"fromSeq"`
 	Meta     Meta   `json:"_meta,omitzero"` // nod's own addition
+
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // UnmarshalJSONFrom reads a snapshot. Its state's type shows in the members that
@@ -25,6 +27,8 @@ func (s *Snapshot) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		State    jsontext.Value `json:"state"`
 		FromSeq  uint64         `json:"fromSeq"`
 		Meta     Meta           `json:"_meta"`
+
+		Unknown *jsontext.Value `json:",embed"`
 	}
 	if err := json.UnmarshalDecode(d, &in); err != nil {
 		return err
@@ -33,17 +37,17 @@ func (s *Snapshot) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err := json.Unmarshal(in.State, &members, lenient); err != nil {
 		return err
 	}
-	*s = Snapshot{Resource: in.Resource, FromSeq: in.FromSeq, Meta: in.Meta}
-	switch has := func(name string) bool { return members[name] != nil }; {
-	case has("summary"):
+	*s = Snapshot{Resource: in.Resource, FromSeq: in.FromSeq, Meta: in.Meta, Unknown: in.Unknown}
+	switch has := func(a, b string) bool { return members[a] != nil && members[b] != nil }; {
+	case has("lifecycle", "turns"):
 		s.State = new(Session)
-	case has("content"):
+	case has("content", "claim"):
 		s.State = new(Terminal)
-	case has("files"):
+	case has("files", "status"):
 		s.State = new(Changeset)
-	case has("agents"):
+	case has("agents", "agents"):
 		s.State = new(Root)
-	case has("root"):
+	case has("root", "recursive"):
 		s.State = new(ResourceWatch)
 	default:
 		return errors.New("a snapshot of an unknown kind of state")

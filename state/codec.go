@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -61,18 +60,23 @@ type typed[T any] struct {
 	Body *T     `json:",embed"`
 }
 
-// joined returns the unknown members of two objects that become one; b's go
-// before a's.
-func joined(a, b *jsontext.Value) *jsontext.Value {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
+// carried returns unknown members for an object of another type: those that its
+// type knows by name are left out, since there they would mean something.
+func carried[T any](unknown ...*jsontext.Value) *jsontext.Value {
+	out := map[string]jsontext.Value{}
+	for _, u := range unknown {
+		if u != nil {
+			// It was read by Unmarshal, so it is an object.
+			_ = json.Unmarshal(*u, &out, options)
+		}
 	}
-	var m map[string]jsontext.Value
-	for _, v := range []*jsontext.Value{a, b} {
-		// Both were read by Unmarshal, so they are objects.
-		_ = json.Unmarshal(*v, &m, options)
+	for name := range members(reflect.TypeFor[T]()) {
+		delete(out, name)
 	}
-	raw, _ := json.Marshal(m, options)
+	if len(out) == 0 {
+		return nil
+	}
+	raw, _ := json.Marshal(out, options)
 	return (*jsontext.Value)(&raw)
 }
 
@@ -103,13 +107,14 @@ func discriminant(key string, raw jsontext.Value) (string, error) {
 // member is what checkMembers knows of a struct field.
 type member struct {
 	t        reflect.Type
-	required bool // neither missing nor null
-	notNull  bool // missing has a meaning that null must not have
+	required bool // must not be missing
+	notNull  bool // must not be null
 }
 
 // members returns the members of a struct type: a field without omitzero is
-// required. The tag ahp:"nullable" makes it optional, ahp:"notnull" refuses null
-// for one that is optional.
+// neither missing nor null. With the tag ahp:"nullable" it may be null; with
+// ahp:"notnull" one that may be missing must not be null, because that would
+// mean another thing.
 var members = func() func(reflect.Type) map[string]member {
 	var known sync.Map
 	return func(t reflect.Type) map[string]member {
@@ -124,7 +129,8 @@ var members = func() func(reflect.Type) map[string]member {
 				continue
 			}
 			rule := f.Tag.Get("ahp")
-			m[name] = member{t: f.Type, required: opts != "omitzero" && rule != "nullable", notNull: rule == "notnull"}
+			required := opts != "omitzero"
+			m[name] = member{t: f.Type, required: required, notNull: required && rule != "nullable" || rule == "notnull"}
 		}
 		known.Store(t, m)
 		return m
@@ -186,8 +192,8 @@ func checkObject(known map[string]member, d *jsontext.Decoder) error {
 		name := token.String()
 		m, ok := known[name]
 		null := d.PeekKind() == 'n'
-		if null && (m.required || m.notNull) {
-			return fmt.Errorf("%s is null", name)
+		if null && m.notNull {
+			return fmt.Errorf("%s is null", d.StackPointer())
 		}
 		delete(missing, name)
 		if !ok || null {
@@ -196,11 +202,11 @@ func checkObject(known map[string]member, d *jsontext.Decoder) error {
 			err = checkValue(m.t, d)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return err
 		}
 	}
 	for name := range missing {
-		return fmt.Errorf("%s is missing", name)
+		return fmt.Errorf("%s is missing in the object that ends at byte %d", name, d.InputOffset())
 	}
 	_, err := d.ReadToken()
 	return err
@@ -221,7 +227,7 @@ func checkEach(elem reflect.Type, d *jsontext.Decoder, end jsontext.Kind) error 
 			}
 		}
 		if d.PeekKind() == 'n' {
-			return errors.New("an element is null")
+			return fmt.Errorf("an element of %s is null", d.StackPointer())
 		}
 		if err := checkValue(elem, d); err != nil {
 			return err

@@ -130,35 +130,44 @@ func TestHostile(t *testing.T) {
 		action string
 		want   string // in the state afterwards; "" if the action must be refused
 	}{
-		"not JSON":                {`{"type":"session/titleChanged","title":`, ""},
-		"not an object":           {`[]`, ""},
-		"type of a wrong type":    {`{"type":5}`, ""},
-		"title is a number":       {`{"type":"session/titleChanged","title":5}`, ""},
-		"title is null":           {`{"type":"session/titleChanged","title":null}`, ""},
-		"title is missing":        {`{"type":"session/titleChanged"}`, ""},
-		"title in another case":   {`{"type":"session/titleChanged","Title":"X"}`, ""},
-		"title twice":             {`{"type":"session/titleChanged","title":"A","title":"B"}`, ""},
-		"type twice":              {`{"type":"session/ready","type":"session/truncated"}`, ""},
-		"unknown member twice":    {`{"type":"session/ready","x":1,"x":2}`, ""},
-		"message is null":         {`{"type":"session/turnStarted","turnId":"n","message":null}`, ""},
-		"message without text":    {`{"type":"session/turnStarted","turnId":"n","message":{"origin":{"kind":"user"}}}`, ""},
-		"part is null":            {`{"type":"session/responsePart","turnId":"t","part":null}`, ""},
-		"part is a string":        {`{"type":"session/responsePart","turnId":"t","part":"x"}`, ""},
-		"part without its text":   {`{"type":"session/responsePart","turnId":"t","part":{"kind":"markdown","id":"n"}}`, ""},
-		"tool call is null":       {`{"type":"session/responsePart","turnId":"t","part":{"kind":"toolCall","toolCall":null}}`, ""},
-		"kind of a wrong type":    {`{"type":"session/responsePart","turnId":"t","part":{"kind":7}}`, ""},
-		"result is null":          {`{"type":"session/toolCallComplete","turnId":"t","toolCallId":"c","result":null}`, ""},
-		"error is null":           {`{"type":"session/error","turnId":"t","error":null}`, ""},
-		"meta is null":            {`{"type":"session/metaChanged","_meta":null}`, ""},
-		"config is null":          {`{"type":"session/configChanged","config":null,"replace":true}`, ""},
-		"customizations are null": {`{"type":"session/customizationsChanged","customizations":[null]}`, ""},
-		"truncated by null":       {`{"type":"session/truncated","turnId":null}`, ""},
-		"truncated by a list":     {`{"type":"session/truncated","turnId":[]}`, ""},
-		"approved by a string":    {`{"type":"session/toolCallConfirmed","turnId":"t","toolCallId":"c","approved":"true","confirmed":"user-action"}`, ""},
-		"approved is missing":     {`{"type":"session/toolCallConfirmed","turnId":"t","toolCallId":"c","confirmed":"user-action"}`, ""},
-		"ids as numbers":          {`{"type":"session/delta","turnId":1,"partId":2,"content":"x"}`, ""},
-		"a count with a fraction": {`{"type":"session/usage","turnId":"t","usage":{"inputTokens":1.5}}`, ""},
-		"too deep":                {`{"type":"session/ready","x":` + deep("[", "", "]") + `}`, ""},
+		"not JSON":                 {`{"type":"session/titleChanged","title":`, ""},
+		"not an object":            {`[]`, ""},
+		"type of a wrong type":     {`{"type":5}`, ""},
+		"title is a number":        {`{"type":"session/titleChanged","title":5}`, ""},
+		"title is null":            {`{"type":"session/titleChanged","title":null}`, ""},
+		"title is missing":         {`{"type":"session/titleChanged"}`, ""},
+		"title in another case":    {`{"type":"session/titleChanged","Title":"X"}`, ""},
+		"title twice":              {`{"type":"session/titleChanged","title":"A","title":"B"}`, ""},
+		"type twice":               {`{"type":"session/ready","type":"session/truncated"}`, ""},
+		"unknown member twice":     {`{"type":"session/ready","x":1,"x":2}`, ""},
+		"message is null":          {`{"type":"session/turnStarted","turnId":"n","message":null}`, ""},
+		"message without text":     {`{"type":"session/turnStarted","turnId":"n","message":{"origin":{"kind":"user"}}}`, ""},
+		"part is null":             {`{"type":"session/responsePart","turnId":"t","part":null}`, ""},
+		"part is a string":         {`{"type":"session/responsePart","turnId":"t","part":"x"}`, ""},
+		"part without its text":    {`{"type":"session/responsePart","turnId":"t","part":{"kind":"markdown","id":"n"}}`, ""},
+		"tool call is null":        {`{"type":"session/responsePart","turnId":"t","part":{"kind":"toolCall","toolCall":null}}`, ""},
+		"kind of a wrong type":     {`{"type":"session/responsePart","turnId":"t","part":{"kind":7}}`, ""},
+		"result is null":           {`{"type":"session/toolCallComplete","turnId":"t","toolCallId":"c","result":null}`, ""},
+		"error is null":            {`{"type":"session/error","turnId":"t","error":null}`, ""},
+		"meta is null":             {`{"type":"session/metaChanged","_meta":null}`, ""},
+		"config is null":           {`{"type":"session/configChanged","config":null,"replace":true}`, ""},
+		"customizations are null":  {`{"type":"session/customizationsChanged","customizations":[null]}`, ""},
+		"truncated by null":        {`{"type":"session/truncated","turnId":null}`, ""},
+		"truncated by a list":      {`{"type":"session/truncated","turnId":[]}`, ""},
+		"approved by a string":     {`{"type":"session/toolCallConfirmed","turnId":"t","toolCallId":"c","approved":"true","confirmed":"user-action"}`, ""},
+		"approved is missing":      {`{"type":"session/toolCallConfirmed","turnId":"t","toolCallId":"c","confirmed":"user-action"}`, ""},
+		"ids as numbers":           {`{"type":"session/delta","turnId":1,"partId":2,"content":"x"}`, ""},
+		"a count with a fraction":  {`{"type":"session/usage","turnId":"t","usage":{"inputTokens":1.5}}`, ""},
+		"an approval without why":  {`{"type":"session/toolCallConfirmed","turnId":"t","toolCallId":"c","approved":true}`, ""},
+		"a client that is missing": {`{"type":"session/activeClientChanged"}`, ""},
+		"no type":                  {`{"title":"T"}`, ""},
+		"unknown, cut short":       {`{"type":"x/later",`, ""},
+		"unknown, and more":        {`{"type":"x/later"} {}`, ""},
+		"unknown, a key twice":     {`{"type":"x/later","a":1,"a":2}`, ""},
+		"unknown, too deep":        {`{"type":"x/later","x":` + deep("[", "", "]") + `}`, ""},
+		"a result that says more than a result may": {`{"type":"session/toolCallComplete","turnId":"t","toolCallId":"c","result":{"success":true,
+			"pastTenseMessage":"P","status":"cancelled","toolInput":"evil","toolName":"evil","x":1}}`, `"status":"completed"`},
+		"too deep": {`{"type":"session/ready","x":` + deep("[", "", "]") + `}`, ""},
 		"a schema too deep": {`{"type":"session/activeClientToolsChanged","tools":[{"name":"n","inputSchema":` +
 			deep(`{"p":`, "1", "}") + `}]}`, ""},
 		"null for an optional member": {`{"type":"session/toolCallReady","turnId":"t","toolCallId":"none","invocationMessage":"I","toolInput":null}`, `"title":"T"`},
@@ -204,7 +213,7 @@ func TestHostileState(t *testing.T) {
 		"a turn is null":      strings.Replace(someSession, `"turns":[`, `"turns":[null,`, 1),
 		"a part is null":      strings.Replace(someSession, `"responseParts":[{`, `"responseParts":[null,{`, 1),
 		"a request is null":   strings.Replace(someSession, `"inputRequests":[`, `"inputRequests":[null,`, 1),
-		"a negative status":   strings.Replace(someSession, `"status":24`, `"status":-1`, 1),
+		"a status of 33 bits": strings.Replace(someSession, `"status":24`, `"status":-4294967296`, 1),
 		"a time with a point": strings.Replace(someSession, `"createdAt":1`, `"createdAt":1.5`, 1),
 	} {
 		s := new(Session)
@@ -288,4 +297,26 @@ func TestReadersAndOneWriter(t *testing.T) {
 	}
 	close(versions)
 	<-done
+}
+
+// TestBit31 reads a status as JavaScript writes it.
+func TestBit31(t *testing.T) {
+	s := new(Session)
+	if err := Unmarshal([]byte(strings.Replace(someSession, `"status":24`, `"status":-2147483640`, 1)), s); err != nil || s.Summary.Status != 1<<31|8 {
+		t.Errorf("%v, %b", err, s.Summary.Status)
+	}
+}
+
+// TestDepthIsCheap: what is refused for its depth must not cost the square of it.
+func TestDepthIsCheap(t *testing.T) {
+	const depth = 9000
+	raw := `{"type":"root/agentsChanged","agents":[{"provider":"p","displayName":"d","description":"","models":[{"id":"m","provider":"p","name":"n","configSchema":{"type":"object","properties":{"x":` +
+		strings.Repeat(`{"type":"array","title":"t","items":`, depth) + `{"type":null}` + strings.Repeat(`}`, depth) + `}}}]}]}`
+	_, err := UnmarshalAction([]byte(raw))
+	if err == nil || len(err.Error()) > 100_000 {
+		t.Errorf("%d bytes of error", len(fmt.Sprint(err)))
+	}
+	if n := testing.AllocsPerRun(1, func() { _, _ = UnmarshalAction([]byte(raw)) }); n > 40*depth {
+		t.Errorf("%v allocations", n)
+	}
 }

@@ -295,7 +295,6 @@ func (s *Session) replacePart(old *Session, turn string, f func(ResponsePart) Re
 }
 
 func (s *Session) reduceToolCall(old *Session, turn, id string, a Action) *Session {
-	asked, asks := false, false
 	n := s.replacePart(old, turn, func(p ResponsePart) ResponsePart {
 		c, ok := p.(*ToolCallPart)
 		if !ok || c.ToolCall.ToolCallID != id {
@@ -305,11 +304,14 @@ func (s *Session) reduceToolCall(old *Session, turn, id string, a Action) *Sessi
 		if !t.reduce(a) {
 			return nil
 		}
-		asked, asks = c.ToolCall.asks(), t.asks()
 		return &ToolCallPart{t, c.Unknown}
 	})
-	if asked != asks {
-		n.change(func(m *SessionSummary) { m.Status = n.derived() })
+	switch a.(type) {
+	case *SessionToolCallDelta, *SessionToolCallContentChanged: // of these the status does not depend
+		return n
+	}
+	if status := n.derived(); n != old && status != n.Summary.Status {
+		n.change(func(m *SessionSummary) { m.Status = status })
 	}
 	return n
 }
@@ -380,7 +382,7 @@ func (t *ToolCall) reduce(a Action) bool {
 		r := &a.Result
 		next.Success, next.PastTenseMessage, next.Content, next.StructuredContent, next.Error =
 			&r.Success, &r.PastTenseMessage, r.Content, r.StructuredContent, r.Error
-		next.Unknown = joined(t.Unknown, r.Unknown)
+		next.Unknown = carried[ToolCall](t.Unknown, r.Unknown)
 	case *SessionToolCallResultConfirmed:
 		if t.Status != ToolPendingResult {
 			return false
@@ -422,7 +424,7 @@ func (s *Session) endTurn(old *Session, id string, how TurnState, e *ErrorInfo, 
 		}
 		parts[i] = &ToolCallPart{skipped, c.Unknown}
 	}
-	s.Turns = appended(s.Turns, &Turn{t.ID, t.Message, parts, t.Usage, how, e, t.Unknown})
+	s.Turns = appended(s.Turns, &Turn{t.ID, t.Message, parts, t.Usage, how, e, carried[Turn](t.Unknown)})
 	s.ActiveTurn, s.InputRequests = nil, nil
 	s.change(func(m *SessionSummary) {
 		m.Status, m.ModifiedAt = s.derived(), now

@@ -2,7 +2,9 @@ package state
 
 import (
 	"net/url"
+	"strconv"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -28,6 +30,19 @@ func (s Status) Activity() Status { return s & statusActivity }
 
 // Archived reports whether a person has put the session away.
 func (s Status) Archived() bool { return s&StatusIsArchived != 0 }
+
+// UnmarshalJSONFrom also reads what JavaScript makes of a set with bit 31: a
+// negative number of 32 bits.
+func (s *Status) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if raw, err := d.ReadValue(); err != nil {
+		return err
+	} else if n, err := strconv.ParseInt(string(raw), 10, 32); err == nil && n < 0 {
+		*s = Status(uint32(n))
+		return nil
+	} else {
+		return json.Unmarshal(raw, (*uint64)(s))
+	}
+}
 
 // Lifecycle is the initialization state of a session (schema SessionLifecycle).
 type Lifecycle string

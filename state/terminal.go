@@ -51,13 +51,13 @@ type UnclassifiedPart struct {
 
 // CommandPart is a command and its output (schema TerminalCommandPart).
 type CommandPart struct {
-	CommandID   string `json:"commandId"`
-	CommandLine string `json:"commandLine"`
-	Output      Text   `json:"output"`
-	Timestamp   int64  `json:"timestamp"` // Unix milliseconds
-	IsComplete  bool   `json:"isComplete"`
-	ExitCode    *int64 `json:"exitCode,omitzero"`
-	DurationMs  *int64 `json:"durationMs,omitzero"`
+	CommandID   string   `json:"commandId"`
+	CommandLine string   `json:"commandLine"`
+	Output      Text     `json:"output"`
+	Timestamp   int64    `json:"timestamp"` // Unix milliseconds
+	IsComplete  bool     `json:"isComplete"`
+	ExitCode    *int64   `json:"exitCode,omitzero"`
+	DurationMs  *float64 `json:"durationMs,omitzero"`
 
 	Unknown *jsontext.Value `json:",embed"`
 }

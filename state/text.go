@@ -22,9 +22,12 @@ func NewText(s string) Text { return Text{}.Append(s) }
 
 // Append returns t followed by s. t itself does not change.
 func (t Text) Append(s string) Text {
-	if t.newest == nil || *t.newest != len(t.p) {
-		t.p = append(make([]byte, 0, len(t.p)+len(s)), t.p...)
+	switch n := len(t.p) + len(s); {
+	case t.newest == nil || *t.newest != len(t.p): // somebody else writes behind t
+		t.p = append(make([]byte, 0, n), t.p...)
 		t.newest = new(int)
+	case n > cap(t.p): // doubled, which append does for short texts alone: each byte is copied once on average
+		t.p = append(make([]byte, 0, 2*n), t.p...)
 	}
 	t.p = append(t.p, s...)
 	*t.newest = len(t.p)

@@ -364,10 +364,11 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 			}
 		}
 		if c.DurationMs != nil {
-			words = append(words, duration(*c.DurationMs))
+			words = append(words, duration(int64(*c.DurationMs)))
 		}
 		v.took = strings.Join(words, " · ")
 	}
+	v.open = v.open || len(subagents(s, t)) > 0 // the way to them stays in sight
 	if len(v.label) > maxLabel {
 		v.label = strings.ToValidUTF8(v.label[:maxLabel], "") + "…"
 	}

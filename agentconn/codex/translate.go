@@ -50,7 +50,7 @@ type wireItem struct {
 	CommandActions   []commandAction `json:"commandActions"`
 	AggregatedOutput string          `json:"aggregatedOutput"`
 	ExitCode         *int64          `json:"exitCode"`
-	DurationMs       *int64          `json:"durationMs"`
+	DurationMs       *float64        `json:"durationMs"`
 	Changes          []fileChange    `json:"changes"`
 	StartedAtMs      int64           `json:"startedAtMs"`
 }

@@ -358,7 +358,7 @@ func (s *stage) finished(exit int, result state.ToolCallResult) []state.Envelope
 	var es []state.Envelope
 	if t.terminal != "" {
 		ms := time.Since(t.started).Milliseconds()
-		f := &state.TerminalCommandFinished{CommandID: t.id, DurationMs: &ms}
+		f := &state.TerminalCommandFinished{CommandID: t.id, DurationMs: new(float64(ms))}
 		if exit >= 0 {
 			f.ExitCode = new(int64(exit))
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"nod/state"
 	"nod/state/journal"
@@ -284,27 +285,31 @@ func (s *session) forgetTurns(ctx context.Context, k int) error {
 // bounded cuts a text that grows beyond maxText, and says so in it once. It
 // reports false for what is dropped.
 func (s *session) bounded(n *next, e state.Envelope) (state.Envelope, bool) {
-	cut := func(has, more int) int { // how much of more is kept; -1: the limit was passed before
+	cut := func(has int, more string) int { // how much of more is kept; -1: the limit was passed before
 		if has > maxText {
 			return -1
 		}
-		return min(more, maxText-has)
+		k := min(len(more), maxText-has)
+		for k > 0 && k < len(more) && !utf8.RuneStart(more[k]) {
+			k--
+		}
+		return k
 	}
 	switch a := e.Action.(type) {
 	case *state.SessionDelta:
-		if k := cut(n.textLen(a.TurnID, a.PartID), len(a.Content)); k < 0 {
+		if k := cut(n.textLen(a.TurnID, a.PartID), a.Content); k < 0 {
 			return e, false
 		} else if k < len(a.Content) {
 			e.Action = &state.SessionDelta{TurnID: a.TurnID, PartID: a.PartID, Content: a.Content[:k] + tellText}
 		}
 	case *state.SessionReasoning:
-		if k := cut(n.textLen(a.TurnID, a.PartID), len(a.Content)); k < 0 {
+		if k := cut(n.textLen(a.TurnID, a.PartID), a.Content); k < 0 {
 			return e, false
 		} else if k < len(a.Content) {
 			e.Action = &state.SessionReasoning{TurnID: a.TurnID, PartID: a.PartID, Content: a.Content[:k] + tellText}
 		}
 	case *state.TerminalData:
-		if k := cut(n.outputLen(e.Channel), len(a.Data)); k < 0 {
+		if k := cut(n.outputLen(e.Channel), a.Data); k < 0 {
 			return e, false
 		} else if k < len(a.Data) {
 			e.Action = &state.TerminalData{Data: a.Data[:k] + tellText}
