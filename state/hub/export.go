@@ -2,12 +2,13 @@ package hub
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -31,7 +32,11 @@ type envelopeMeta struct {
 	Time int64 `json:"nod.time"` // Unix milliseconds
 }
 
-const metaParent = "nod.parent" // URI of the session whose sub-agent this is
+// Keys of a session's snapshot line.
+const (
+	metaParent = "nod.parent" // URI of the session whose sub-agent this is
+	metaCut    = "nod.cut"    // turns that had been forgotten
+)
 
 // Export writes a session, given by id or URI, and its sub-agents. The store may
 // be in use.
@@ -43,9 +48,9 @@ func Export(ctx context.Context, store journal.Store, session string, w io.Write
 	out := bufio.NewWriter(w)
 	taken := map[string]bool{}
 	for _, row := range rows { // parents come before their sub-agents
-		h := head{Summary: new(state.SessionSummary)}
-		if err := json.Unmarshal(row.Head, &h); err != nil {
-			return fmt.Errorf("the journal's row of %s cannot be read: %w", row.URI, err)
+		var h head
+		if err := state.Unmarshal(row.Head, &h); err != nil {
+			h = head{} // of another session, or of an older nod: the export does not need it
 		}
 		if row.URI != session && row.URI != uriScheme+session && !taken[h.Parent] {
 			continue
@@ -55,7 +60,7 @@ func Export(ctx context.Context, store journal.Store, session string, w io.Write
 			parent = "" // a sub-agent that is exported by itself
 		}
 		taken[row.URI] = true
-		if err := exportOne(ctx, store, row.URI, parent, out); err != nil {
+		if err := exportOne(ctx, store, row.URI, parent, h.Cut, out); err != nil {
 			return err
 		}
 	}
@@ -65,8 +70,8 @@ func Export(ctx context.Context, store journal.Store, session string, w io.Write
 	return out.Flush()
 }
 
-func exportOne(ctx context.Context, store journal.Store, uri, parent string, w io.Writer) error {
-	first, err := store.First(ctx, uri)
+func exportOne(ctx context.Context, store journal.Store, uri, parent string, cut int, w io.Writer) error {
+	first, events, err := settled(ctx, store, uri)
 	if err != nil {
 		return err
 	}
@@ -74,18 +79,14 @@ func exportOne(ctx context.Context, store journal.Store, uri, parent string, w i
 	if err != nil {
 		return err
 	}
-	events, err := settled(ctx, store, uri, first.Seq)
-	if err != nil {
-		return err
-	}
 	for i, c := range channels {
 		c.FromSeq = first.Seq
-		if i == 0 && parent != "" {
+		if i == 0 {
 			raw, err := state.Marshal(parent)
 			if err != nil {
 				return err
 			}
-			c.Meta = state.Meta{metaParent: raw}
+			c.Meta = state.Meta{metaParent: raw, metaCut: fmt.Append(nil, cut)}
 		}
 		if err := writeLine(w, c); err != nil {
 			return err
@@ -99,24 +100,31 @@ func exportOne(ctx context.Context, store journal.Store, uri, parent string, w i
 	return nil
 }
 
-// settled reads events until two readings agree: while one reads, a running nod
-// may merge what lies across the page between.
-func settled(ctx context.Context, store journal.Store, uri string, after uint64) ([]journal.Event, error) {
+// settled reads the begin of a session and its events until two readings agree:
+// while one reads, a running nod may merge what lies across the page between, or
+// cut the begin.
+func settled(ctx context.Context, store journal.Store, uri string) (journal.Snapshot, []journal.Event, error) {
+	same := func(a, b journal.Event) bool { return a.Seq == b.Seq && bytes.Equal(a.Action, b.Action) }
+	var begin journal.Snapshot
 	var before []journal.Event
-	for range 5 {
+	for try := range 5 {
+		first, err := store.First(ctx, uri)
+		if err != nil {
+			return first, nil, err
+		}
 		var now []journal.Event
-		for e, err := range store.Events(ctx, uri, after) {
+		for e, err := range store.Events(ctx, uri, first.Seq) {
 			if err != nil {
-				return nil, err
+				return first, nil, err
 			}
 			now = append(now, e)
 		}
-		if before != nil && len(now) >= len(before) && reflect.DeepEqual(before, now[:len(before)]) {
-			return before, nil
+		if try > 0 && first.Seq == begin.Seq && len(now) >= len(before) && slices.EqualFunc(before, now[:len(before)], same) {
+			return begin, before, nil
 		}
-		before = append([]journal.Event{}, now...)
+		begin, before = first, now
 	}
-	return nil, errors.New("the session changes too fast to be exported now; try again when its turn has ended")
+	return begin, nil, errors.New("the session changes too fast to be exported now; try again when its turn has ended")
 }
 
 func writeLine(w io.Writer, v any) error {
@@ -142,6 +150,7 @@ func channelsOf(raw json.RawMessage, uri string) ([]state.Snapshot, error) {
 // imported is one session that is being read.
 type imported struct {
 	session  *session
+	cut      int
 	channels []state.Snapshot
 	events   []journal.Event
 }
@@ -195,19 +204,25 @@ func importLine(all []*imported, known map[string]*session, raw jsontext.Value) 
 		if err := state.Unmarshal(raw, &line); err != nil {
 			return nil, err
 		}
-		if _, ok := line.State.(*state.Session); ok {
+		if st, ok := line.State.(*state.Session); ok {
+			x := new(imported)
 			var parent string
-			if m := line.Meta[metaParent]; m != nil {
-				if err := json.Unmarshal(m, &parent); err != nil {
-					return nil, err
+			for key, into := range map[string]any{metaParent: &parent, metaCut: &x.cut} {
+				if m := line.Meta[key]; m != nil {
+					if err := json.Unmarshal(m, into); err != nil {
+						return nil, err
+					}
 				}
+			}
+			if !goodURI(line.Resource) || st.Summary.Resource != line.Resource {
+				return nil, fmt.Errorf("“%.80s” is no session of nod", line.Resource)
 			}
 			if known[line.Resource] != nil {
 				return nil, fmt.Errorf("%s comes twice", line.Resource)
 			}
-			s := newSession(nil, line.Resource, known[parent])
-			known[line.Resource] = s
-			all = append(all, &imported{session: s})
+			x.session = newSession(nil, line.Resource, known[parent])
+			known[line.Resource] = x.session
+			all = append(all, x)
 		}
 		if len(all) == 0 {
 			return nil, errors.New("it does not begin with a session")
@@ -254,7 +269,7 @@ func (x *imported) into(batch *journal.Batch) error {
 			return err
 		}
 	}
-	row, err := s.row(n.state.Summary, n.state.ActiveTurn != nil, n.at, 0)
+	row, err := s.row(n.state, n.state.ActiveTurn != nil, n.at, x.cut)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (h *house) channels(id string) string {
 		h.t.Fatal(err)
 	}
 	defer s.mu.Unlock()
-	raw, err := state.Marshal(s.channels())
+	raw, err := state.Marshal(channelsAt(s.uri, s.seq, s.state, s.terminals, s.changesets))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -45,9 +46,15 @@ var (
 	ErrNoApproval = errors.New("hub: no such request")
 	ErrTurnOpen   = errors.New("hub: a turn is in progress")
 	ErrNoTurn     = errors.New("hub: no turn is in progress")
+	ErrSubagent   = errors.New("hub: a sub-agent goes with the session that started it")
+	// ErrNotRecorded: the journal refused, so nothing was done.
+	ErrNotRecorded = errors.New("hub: the journal cannot be written")
 )
 
-var errNoState = errors.New("hub: a snapshot without the session's state")
+var (
+	errNoState = errors.New("hub: a snapshot without the session's state")
+	errDamaged = errors.New("hub: the session cannot be read, so nothing is added to it")
+)
 
 // uriScheme begins the URI of every session that nod creates.
 const uriScheme = "ahp-session:/"
@@ -70,16 +77,16 @@ type Hub struct {
 	watchers map[chan struct{}]struct{}
 	untidy   []*session // for the keeper
 
-	wall             func() int64  // Unix milliseconds; tests put another clock in its place
-	stop, stopped    chan struct{} // of the keeper
-	untidied, healed chan struct{} // wake the keeper; each holds one
+	wall               func() int64  // Unix milliseconds; tests put another clock in its place
+	stop, stopped      chan struct{} // of the keeper
+	untidied, troubled chan struct{} // wake the keeper; each holds one
 }
 
 func newHub(store journal.Store, log *slog.Logger) *Hub {
 	return &Hub{
 		Epoch: strings.ToLower(rand.Text()[:10]), store: store, log: log, wall: func() int64 { return time.Now().UnixMilli() },
 		sessions: map[string]*session{}, asked: map[string]*session{}, watchers: map[chan struct{}]struct{}{},
-		stop: make(chan struct{}), stopped: make(chan struct{}), untidied: make(chan struct{}, 1), healed: make(chan struct{}, 1),
+		stop: make(chan struct{}), stopped: make(chan struct{}), untidied: make(chan struct{}, 1), troubled: make(chan struct{}, 1),
 	}
 }
 
@@ -93,6 +100,9 @@ func (h *Hub) now() int64 { return h.wall() }
 func (h *Hub) add(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.sessions[s.id] != nil { // two calls named one sub-agent at once
+		return
+	}
 	h.sessions[s.id] = s
 	h.order = append(h.order, s)
 	if s.parent != nil {
@@ -113,13 +123,19 @@ func (h *Hub) noteAsked(s *session, list []*approvals.Approval) {
 // newChild reports whether an agent may begin a session of that URI: nod's own
 // URIs are known to be good in an address, and nobody may take over another's.
 func (h *Hub) newChild(uri string) bool {
-	id, ok := strings.CutPrefix(uri, uriScheme)
-	if !ok || id == "" || len(id) > 64 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+	if !goodURI(uri) {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.sessions[id] == nil
+	return h.sessions[strings.TrimPrefix(uri, uriScheme)] == nil
+}
+
+// goodURI reports whether a URI is of the form that nod gives its sessions, which
+// is safe in an address of a page.
+func goodURI(uri string) bool {
+	id, ok := strings.CutPrefix(uri, uriScheme)
+	return ok && id != "" && len(id) <= 64 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // changed must be called with h.mu held.
@@ -216,7 +232,7 @@ func (h *Hub) Create(ctx context.Context, provider, folder, prompt string) (id s
 		return "", err
 	}
 	if err := h.store.Append(ctx, first); err != nil {
-		return "", err
+		return "", h.notRecorded(err)
 	}
 	envelopes := make([]state.Envelope, len(actions))
 	for i, a := range actions {
@@ -249,6 +265,9 @@ func (h *Hub) Send(ctx context.Context, id, text string) error {
 	if err != nil {
 		return err
 	}
+	if s.parent != nil {
+		return ErrSubagent
+	}
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	st, err := s.current()
@@ -259,7 +278,7 @@ func (h *Hub) Send(ctx context.Context, id, text string) error {
 		return ErrTurnOpen
 	}
 	if st.Summary.Status.Archived() { // who writes to it wants it back
-		if err := h.Archive(ctx, id, false); err != nil {
+		if err := s.archive(ctx, false); err != nil {
 			return err
 		}
 	}
@@ -309,7 +328,7 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 		return decided, err
 	}
 	crashpoint.At(crashpoint.BeforeWrite)
-	err = h.up.Answer(ctx, sent.Request, d)
+	err = h.up.Answer(ctx, sent.Request, *sent.Decision)
 	crashpoint.At(crashpoint.AfterWrite)
 	if err != nil {
 		h.log.Error("a decision could not be delivered", "approval", approvalID, "err", err)
@@ -431,10 +450,19 @@ func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 // health is what the journal's writer tells. It is called by the writer, so it
 // must not wait for a session: whoever holds one may be waiting for the writer.
 func (h *Hub) health(err error) {
-	h.noteJournal(err)
-	if err == nil {
-		poke(h.healed)
+	if err != nil {
+		h.noteJournal(err)
 	}
+	poke(h.troubled)
+}
+
+// notRecorded marks an error of the journal as one that a person can mend.
+func (h *Hub) notRecorded(err error) error {
+	if err == nil || errors.Is(err, errDamaged) {
+		return err
+	}
+	h.noteJournal(err)
+	return fmt.Errorf("%w: %w", ErrNotRecorded, err)
 }
 
 // noteJournal remembers whether the journal can be written, for the pages.
@@ -442,6 +470,7 @@ func (h *Hub) noteJournal(err error) {
 	sentence := ""
 	if err != nil {
 		h.log.Error("the journal refuses", "err", err)
+		poke(h.troubled)
 		sentence = "nod cannot write to its data folder, so nothing can be approved. You can still deny and stop. " +
 			"What happens now is not yet recorded, and would be gone after a restart. Is the disk full?"
 	}

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"nod/state"
+	"nod/state/approvals"
 	"nod/state/journal"
 	"nod/state/snapshot"
 )
@@ -39,7 +41,7 @@ const (
 
 // Tell is what pages say about the limits above.
 const (
-	TellArchive = "Sessions here are deleted 90 days after they were last active. A session that nobody touches for 60 days is put here."
+	TellArchive = "Sessions here are deleted 90 days after they were put here. One that nobody touches for 60 days is put here by itself."
 	tellText    = "\n\n[nod keeps 16 MiB of one text; what came after is not kept.]\n"
 )
 
@@ -47,6 +49,11 @@ const (
 	// retainEvery is how often old things are looked for; the first time comes
 	// when the clock has been seen to run evenly for that long.
 	retainEvery = time.Hour
+	// recoverEvery is how soon a person sees that the disk has room again.
+	recoverEvery = time.Second
+	// maxUntidied is how many numbers may pass until deltas are merged: few
+	// enough that nobody waits for it.
+	maxUntidied = 1000
 	// minLog is how many bytes of actions are worth a snapshot.
 	minLog = 64 << 10
 )
@@ -79,17 +86,29 @@ func (h *Hub) tidyLater(s *session) {
 // keep is the goroutine that does what nobody waits for.
 func (h *Hub) keep() {
 	defer close(h.stopped)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // what is long stops early
+		<-h.stop
+		cancel()
+	}()
 	old := time.NewTicker(retainEvery)
 	defer old.Stop()
+	again := time.NewTimer(0)
+	again.Stop()
 	began, beganWall := time.Now(), h.now()
 	for {
 		select {
 		case <-h.stop:
 			return
-		case <-h.healed:
-			h.recorded()
+		case <-h.troubled:
+			again.Reset(recoverEvery)
+		case <-again.C:
+			if !h.recovered(ctx) {
+				again.Reset(recoverEvery)
+			}
 		case <-h.untidied:
-			h.tidyAll()
+			h.tidyAll(ctx)
 		case <-old.C:
 			// A clock that was set in between says nothing about age.
 			if drift := time.Duration(h.now()-beganWall)*time.Millisecond - time.Since(began); drift.Abs() > time.Minute {
@@ -97,7 +116,7 @@ func (h *Hub) keep() {
 				began, beganWall = time.Now(), h.now()
 				continue
 			}
-			h.retain(context.Background())
+			h.retain(ctx, time.Since(began))
 		}
 	}
 }
@@ -110,18 +129,27 @@ func (h *Hub) Close(ctx context.Context) error {
 	return h.store.End(ctx)
 }
 
-// recorded is called when the disk takes everything again.
-func (h *Hub) recorded() {
+// recovered reports whether the disk takes everything again, and sees to it that
+// all that memory holds is on it.
+func (h *Hub) recovered(ctx context.Context) bool {
+	if h.store.Append(ctx, journal.Batch{}) != nil { // it comes after all that waits
+		return false
+	}
 	h.mu.Lock()
 	order := slices.Clone(h.order)
 	h.mu.Unlock()
 	for _, s := range order {
-		s.recorded()
+		if err := s.recorded(ctx); err != nil {
+			h.log.Warn("a session is not on disk yet", "session", s.uri, "err", err)
+			return false
+		}
 	}
+	h.noteJournal(nil)
+	return true
 }
 
-func (h *Hub) tidyAll() {
-	for {
+func (h *Hub) tidyAll(ctx context.Context) {
+	for ctx.Err() == nil {
 		h.mu.Lock()
 		if len(h.untidy) == 0 {
 			h.mu.Unlock()
@@ -131,11 +159,11 @@ func (h *Hub) tidyAll() {
 		h.untidy = h.untidy[1:]
 		s.queued = false
 		h.mu.Unlock()
-		if err := s.tidy(context.Background()); err != nil && !errors.Is(err, ErrNoSession) {
+		if err := s.tidy(ctx); err != nil && !errors.Is(err, ErrNoSession) {
 			h.log.Warn("a session's journal was not tidied", "session", s.uri, "err", err)
 		}
 	}
-	h.unloadIdle()
+	h.unloadIdle(ctx)
 }
 
 // tidy merges the deltas of the log and, when it has grown enough, writes a
@@ -143,50 +171,48 @@ func (h *Hub) tidyAll() {
 // across: what is read after a snapshot must not hold text that is in it.
 func (s *session) tidy(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.loaded {
+	if !s.loaded || s.deleted || s.damaged {
 		s.mu.Unlock()
 		return nil
 	}
 	if s.broken {
-		s.mu.Unlock()
-		return s.forgetTurns(ctx, 0)
+		defer s.mu.Unlock()
+		return s.beginAnew(ctx, s.state, 0)
 	}
 	from, to, due := s.log.tidied+1, s.seq, s.log.wantsSnapshot()
 	var channels []state.Snapshot
 	if due {
-		channels = s.channels()
-		s.log.since = 0
+		channels = channelsAt(s.uri, s.seq, s.state, s.terminals, s.changesets)
 	}
+	was := s.log.since
 	s.mu.Unlock()
 	store := s.hub.store
 	if err := store.Compact(ctx, s.uri, from, to, merge); err != nil {
 		return err
 	}
+	size := 0
 	if due {
 		raw, err := state.Marshal(channels)
 		if err != nil {
 			return err
 		}
+		size = len(raw)
 		if err := store.Append(ctx, journal.Batch{Snapshots: []journal.Snapshot{{Session: s.uri, Seq: to, Data: raw}}}); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		s.log.snapshot = len(raw)
-		s.mu.Unlock()
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.log.tidied = to
-	s.mu.Unlock()
+	if due {
+		s.log.snapshot, s.log.since = size, s.log.since-was
+	}
 	if n, err := store.Count(ctx, s.uri); err != nil || n <= maxEvents {
 		return err
 	}
-	s.mu.Lock()
-	older := len(s.state.Turns) / 2
-	s.mu.Unlock()
-	if older == 0 {
-		return nil
-	}
-	return s.forgetTurns(ctx, older)
+	st, turns := withoutOldest(s.state)
+	s.hub.log.Info("the oldest part of a session is cut", "session", s.uri, "turns", turns)
+	return s.beginAnew(ctx, st, turns)
 }
 
 // merge makes one event of the deltas of one text, in the place of the first.
@@ -245,90 +271,161 @@ func merge(events []journal.Event) ([]journal.Event, error) {
 	return out, nil
 }
 
-// forgetTurns drops the oldest k turns, and makes what is left the journal's
-// begin of the session. With none to drop it only does the latter: so a log that
-// has a hole goes on.
-func (s *session) forgetTurns(ctx context.Context, k int) error {
-	s.mu.Lock()
-	n := *s.state
-	n.Turns = slices.Clone(s.state.Turns[k:])
-	s.state, s.cut = &n, s.cut+k
-	s.shownIn = map[string]snapshot.Part{}
-	shown := snapshot.Terminals{}
+// withoutOldest drops the older half of the turns, or of one that is very long
+// the older half of its parts.
+func withoutOldest(st *state.Session) (*state.Session, int) {
+	n := *st
+	if k := len(st.Turns); k > 1 || k == 1 && st.ActiveTurn != nil {
+		k = max(k/2, 1)
+		n.Turns = slices.Clone(st.Turns[k:])
+		return &n, k
+	}
+	half := func(parts []state.ResponsePart) []state.ResponsePart {
+		k := len(parts) / 2
+		note := &state.NotificationPart{Content: state.Plain(fmt.Sprintf("The oldest %d parts of this turn were cut: nod keeps the newest %d events of a session, more or less.", k, maxEvents))}
+		return append([]state.ResponsePart{note}, parts[k:]...)
+	}
+	if st.ActiveTurn != nil {
+		t := *st.ActiveTurn
+		t.ResponseParts = half(t.ResponseParts)
+		n.ActiveTurn = &t
+	} else if len(st.Turns) == 1 {
+		t := *st.Turns[0]
+		t.ResponseParts = half(t.ResponseParts)
+		n.Turns = []*state.Turn{&t}
+	}
+	return &n, 0
+}
+
+// beginAnew makes a state the journal's begin of the session, with as many turns
+// more cut as it lacks. So a log that has a hole goes on, too. Call with mu held:
+// nothing may happen between the snapshot and its row.
+func (s *session) beginAnew(ctx context.Context, st *state.Session, cut int) error {
+	seq := s.seq + 1
+	terminals := snapshot.Terminals{}
 	for uri, t := range s.terminals.All() {
-		if _, ok := s.whereShown(uri); ok {
-			shown = shown.With(uri, t)
+		if _, ok := find(st, uri); ok {
+			terminals = terminals.With(uri, t)
 		}
 	}
-	s.terminals = shown
-	s.seq++
-	s.changes.reset(s.seq)
-	wake(s.watchers)
-	cut := journal.Snapshot{Session: s.uri, Seq: s.seq}
-	channels := s.channels()
-	row, err := s.row(s.state.Summary, s.open, s.lastEvent, s.cut)
-	s.log.tidied, s.log.since, s.broken = s.seq, 0, false
-	s.mu.Unlock()
+	kept := slices.DeleteFunc(slices.Clone(s.approvals), func(a *approvals.Approval) bool {
+		return !a.Open() && !hasTurn(st, a.Request.TurnID)
+	})
+	rows := make([]journal.Approval, len(kept))
+	for i, a := range kept {
+		w, err := approvalRow(s.uri, a)
+		if err != nil {
+			return err
+		}
+		rows[i] = w
+	}
+	raw, err := state.Marshal(channelsAt(s.uri, seq, st, terminals, s.changesets))
 	if err != nil {
 		return err
 	}
-	if cut.Data, err = state.Marshal(channels); err != nil {
+	row, err := s.row(st, s.open, s.lastEvent, s.cut+cut)
+	if err != nil {
 		return err
 	}
-	s.hub.log.Info("the journal of a session begins anew", "session", s.uri, "turns", k)
-	if err := s.hub.store.Cut(ctx, cut); err != nil {
+	if err := s.hub.store.Cut(ctx, journal.Snapshot{Session: s.uri, Seq: seq, Data: raw}, row, rows); err != nil {
 		return err
 	}
-	return s.hub.store.Append(ctx, journal.Batch{Sessions: []journal.Session{row}})
+	s.seq, s.state, s.terminals, s.approvals, s.cut, s.broken = seq, st, terminals, kept, s.cut+cut, false
+	s.log = upkeep{tidied: seq, snapshot: len(raw)}
+	s.shownIn = map[string]snapshot.Part{}
+	s.changes.reset(seq)
+	wake(s.watchers)
+	return nil
+}
+
+func hasTurn(st *state.Session, id string) bool {
+	return id == "" || st.ActiveTurn != nil && st.ActiveTurn.ID == id ||
+		slices.ContainsFunc(st.Turns, func(t *state.Turn) bool { return t.ID == id })
 }
 
 // bounded cuts a text that grows beyond maxText, and says so in it once. It
 // reports false for what is dropped.
 func (s *session) bounded(n *next, e state.Envelope) (state.Envelope, bool) {
-	cut := func(has int, more string) int { // how much of more is kept; -1: the limit was passed before
-		if has > maxText {
-			return -1
-		}
-		k := min(len(more), maxText-has)
-		for k > 0 && k < len(more) && !utf8.RuneStart(more[k]) {
-			k--
-		}
-		return k
-	}
 	switch a := e.Action.(type) {
 	case *state.SessionDelta:
-		if k := cut(n.textLen(a.TurnID, a.PartID), a.Content); k < 0 {
-			return e, false
-		} else if k < len(a.Content) {
-			e.Action = &state.SessionDelta{TurnID: a.TurnID, PartID: a.PartID, Content: a.Content[:k] + tellText}
+		text, ok := within(n.textLen(a.TurnID, a.PartID, false), a.Content)
+		if len(text) != len(a.Content) {
+			e.Action = &state.SessionDelta{TurnID: a.TurnID, PartID: a.PartID, Content: text}
 		}
+		return e, ok
 	case *state.SessionReasoning:
-		if k := cut(n.textLen(a.TurnID, a.PartID), a.Content); k < 0 {
-			return e, false
-		} else if k < len(a.Content) {
-			e.Action = &state.SessionReasoning{TurnID: a.TurnID, PartID: a.PartID, Content: a.Content[:k] + tellText}
+		text, ok := within(n.textLen(a.TurnID, a.PartID, true), a.Content)
+		if len(text) != len(a.Content) {
+			e.Action = &state.SessionReasoning{TurnID: a.TurnID, PartID: a.PartID, Content: text}
 		}
+		return e, ok
 	case *state.TerminalData:
-		if k := cut(n.outputLen(e.Channel), a.Data); k < 0 {
-			return e, false
-		} else if k < len(a.Data) {
-			e.Action = &state.TerminalData{Data: a.Data[:k] + tellText}
+		text, ok := within(n.outputLen(e.Channel), a.Data)
+		if len(text) != len(a.Data) {
+			e.Action = &state.TerminalData{Data: text}
 		}
+		return e, ok
+	case *state.SessionResponsePart:
+		switch p := a.Part.(type) {
+		case *state.MarkdownPart:
+			if text, _ := within(0, p.Content.String()); len(text) != p.Content.Len() {
+				e.Action = &state.SessionResponsePart{TurnID: a.TurnID, Part: &state.MarkdownPart{ID: p.ID, Content: state.NewText(text)}}
+			}
+		case *state.ReasoningPart:
+			if text, _ := within(0, p.Content.String()); len(text) != p.Content.Len() {
+				e.Action = &state.SessionResponsePart{TurnID: a.TurnID, Part: &state.ReasoningPart{ID: p.ID, Content: state.NewText(text)}}
+			}
+		}
+	case *state.SessionToolCallContentChanged:
+		c := *a
+		c.Content = boundedContent(a.Content)
+		e.Action = &c
+	case *state.SessionToolCallComplete:
+		c := *a
+		c.Result.Content = boundedContent(a.Result.Content)
+		e.Action = &c
 	}
 	return e, true
 }
 
+func boundedContent(content []state.ToolResultContent) []state.ToolResultContent {
+	out := slices.Clone(content)
+	for i, c := range out {
+		if c.Text != nil {
+			text, _ := within(0, *c.Text)
+			out[i].Text = &text
+		}
+	}
+	return out
+}
+
+// within returns what is kept of more text behind a text of that length. It
+// reports false if the limit was passed before.
+func within(length int, more string) (string, bool) {
+	k := maxText - length
+	switch {
+	case len(more) <= k:
+		return more, true
+	case k < 0:
+		return "", false
+	}
+	for k > 0 && !utf8.RuneStart(more[k]) {
+		k--
+	}
+	return more[:k] + tellText, true
+}
+
 // textLen returns the length of a text of the turn in progress.
-func (n *next) textLen(turn, part string) int {
+func (n *next) textLen(turn, part string, thought bool) int {
 	if t := n.state.ActiveTurn; t != nil && t.ID == turn {
 		for _, p := range slices.Backward(t.ResponseParts) {
 			switch p := p.(type) {
 			case *state.MarkdownPart:
-				if p.ID == part {
+				if p.ID == part && !thought {
 					return p.Content.Len()
 				}
 			case *state.ReasoningPart:
-				if p.ID == part {
+				if p.ID == part && thought {
 					return p.Content.Len()
 				}
 			}
@@ -354,7 +451,7 @@ func (n *next) outputLen(uri string) int {
 }
 
 // unloadIdle forgets the sessions that were wanted least lately.
-func (h *Hub) unloadIdle() {
+func (h *Hub) unloadIdle(ctx context.Context) {
 	h.mu.Lock()
 	order, trouble := slices.Clone(h.order), h.trouble != ""
 	h.mu.Unlock()
@@ -383,27 +480,40 @@ func (h *Hub) unloadIdle() {
 		delete(idle, oldest)
 		oldest.mu.Lock()
 		// The empty batch comes after what is buffered, whatever the clock says.
-		if !oldest.open && len(oldest.watchers) == 0 && h.store.Append(context.Background(), journal.Batch{}) == nil {
+		if !oldest.open && len(oldest.watchers) == 0 && !oldest.broken && h.store.Append(ctx, journal.Batch{}) == nil {
 			oldest.unload()
 		}
 		oldest.mu.Unlock()
 	}
 }
 
-// retain puts away and deletes what is too old.
-func (h *Hub) retain(ctx context.Context) {
-	at := h.now()
+// retain puts away and deletes what is too old. Age is counted to the newest
+// thing that nod has seen, so that neither a wrong clock at its start nor a long
+// absence makes everything old.
+func (h *Hub) retain(ctx context.Context, up time.Duration) {
+	h.mu.Lock()
+	order := slices.Clone(h.order)
+	h.mu.Unlock()
+	newest := int64(0)
+	for _, s := range order {
+		s.mu.Lock()
+		newest = max(newest, s.lastEvent)
+		s.mu.Unlock()
+	}
+	at := min(h.now(), newest+up.Milliseconds())
 	before := func(d time.Duration) int64 { return at - d.Milliseconds() }
 	if err := h.store.Prune(ctx, before(keepUnknown), before(keepAudit)); err != nil {
 		h.log.Warn("old entries were not pruned", "err", err)
 	}
-	h.mu.Lock()
-	order := slices.Clone(h.order)
-	h.mu.Unlock()
 	for _, s := range order {
 		s.mu.Lock()
-		archived, last, busy := s.state.Summary.Status.Archived(), s.lastEvent, s.open || s.parent != nil
+		archived, last, busy := s.state.Summary.Status.Archived(), s.lastEvent, s.parent != nil || s.damaged
 		s.mu.Unlock()
+		for _, c := range h.below(s) {
+			c.mu.Lock()
+			last = max(last, c.lastEvent)
+			c.mu.Unlock()
+		}
 		var err error
 		switch {
 		case busy:
@@ -413,50 +523,79 @@ func (h *Hub) retain(ctx context.Context) {
 		case !archived && last < before(archiveAfter):
 			err = h.Archive(ctx, s.id, true)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrTurnOpen) {
 			h.log.Warn("an old session stays", "session", s.uri, "err", err)
 		}
 	}
-	h.unloadIdle()
+	h.unloadIdle(ctx)
 }
 
-// Archive puts a session away, or brings it back.
-func (h *Hub) Archive(ctx context.Context, id string, archived bool) error {
+// atRest returns a session whose sending lock is held, if neither it nor one of
+// its sub-agents is at work or about to be, and it is nobody's sub-agent.
+func (h *Hub) atRest(id string) (*session, []*session, error) {
 	s, err := h.find(id)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if err := s.lock(); err != nil {
-		return err
+	if s.parent != nil {
+		return nil, nil, ErrSubagent
 	}
-	defer s.mu.Unlock()
-	if s.open && archived {
-		return ErrTurnOpen
+	if !s.sending.TryLock() {
+		return nil, nil, ErrTurnOpen
 	}
-	return s.commit(ctx, state.Source{}, []state.Envelope{{Channel: s.uri, Action: &state.SessionIsArchivedChanged{IsArchived: archived}}}, nil)
-}
-
-// Delete forgets a session and its sub-agents for good.
-func (h *Hub) Delete(ctx context.Context, id string) error {
-	s, err := h.find(id)
-	if err != nil {
-		return err
-	}
-	h.mu.Lock()
-	gone := append([]*session{s}, s.below()...)
-	h.mu.Unlock()
-	var uris []string
-	for _, x := range gone {
+	all := append([]*session{s}, h.below(s)...)
+	for _, x := range all {
 		x.mu.Lock()
 		open := x.open
 		x.mu.Unlock()
 		if open {
-			return ErrTurnOpen
+			s.sending.Unlock()
+			return nil, nil, ErrTurnOpen
 		}
+	}
+	return s, all, nil
+}
+
+// Archive puts a session away, or brings it back.
+func (h *Hub) Archive(ctx context.Context, id string, archived bool) error {
+	s, _, err := h.atRest(id)
+	if err != nil {
+		return err
+	}
+	defer s.sending.Unlock()
+	return s.archive(ctx, archived)
+}
+
+func (s *session) archive(ctx context.Context, archived bool) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	return s.hub.notRecorded(s.commit(ctx, state.Source{}, []state.Envelope{{Channel: s.uri, Action: &state.SessionIsArchivedChanged{IsArchived: archived}}}, nil))
+}
+
+// Delete forgets a session and its sub-agents for good.
+func (h *Hub) Delete(ctx context.Context, id string) error {
+	s, gone, err := h.atRest(id)
+	if err != nil {
+		return err
+	}
+	defer s.sending.Unlock()
+	var uris []string
+	mark := func(deleted bool) { // whoever comes now comes too late
+		for _, x := range gone {
+			x.mu.Lock()
+			x.deleted = deleted
+			x.mu.Unlock()
+		}
+	}
+	for _, x := range gone {
 		uris = append(uris, x.uri)
 	}
+	mark(true)
 	if err := h.store.Delete(ctx, uris...); err != nil {
-		return err
+		mark(false)
+		return h.notRecorded(err)
 	}
 	h.mu.Lock()
 	for _, x := range gone {
@@ -464,9 +603,6 @@ func (h *Hub) Delete(ctx context.Context, id string) error {
 	}
 	isGone := func(x *session) bool { return slices.Contains(gone, x) }
 	h.order = slices.DeleteFunc(h.order, isGone)
-	if s.parent != nil {
-		s.parent.children = slices.DeleteFunc(s.parent.children, isGone)
-	}
 	for approval, x := range h.asked {
 		if isGone(x) {
 			delete(h.asked, approval)

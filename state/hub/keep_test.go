@@ -13,7 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"nod/state"
 	"nod/state/approvals"
@@ -28,14 +27,14 @@ func reduced(t *testing.T, log []journal.Event) string {
 	t.Helper()
 	s := newSession(nil, "s:/1", nil)
 	s.loaded = true
-	n := &next{state: stub(&state.SessionSummary{Resource: s.uri, Provider: "p", Status: state.StatusIdle})}
+	n := &next{state: stub(&state.SessionSummary{Resource: s.uri, Provider: "p", Status: state.StatusIdle}, "")}
 	for _, e := range log {
 		if err := s.replay(n, e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.state, s.terminals = n.state, n.terminals
-	return text(t, s.channels())
+	return text(t, channelsAt(s.uri, s.seq, s.state, s.terminals, s.changesets))
 }
 
 // TestMergeKeepsTheState of random logs, merged at once or bit by bit, with ids
@@ -214,7 +213,11 @@ func TestForgetTurns(t *testing.T) {
 	}
 	cursor := h.view().Seq
 	h.alone(func() {
-		if err := h.session().forgetTurns(t.Context(), 5); err != nil {
+		s := h.session()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		st, cut := withoutOldest(s.state)
+		if err := s.beginAnew(t.Context(), st, cut); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -300,8 +303,8 @@ func TestMaxTextIsToldOnce(t *testing.T) {
 			if strings.Count(got, tellText) != 1 || !strings.HasSuffix(got, tellText) || !strings.Contains(got, "x"+euro) {
 				t.Errorf("it ends with %q", got[maxText-10:])
 			}
-			if kept := len(got) - len(tellText); kept > maxText || kept <= maxText-utf8.UTFMax || !utf8.ValidString(got) {
-				t.Errorf("%d bytes are kept, or half a character", kept)
+			if kept := len(got) - len(tellText); kept > maxText || kept < maxText-3 { // never half a character
+				t.Errorf("%d bytes are kept", kept)
 			}
 			if err := h.store.Append(t.Context(), journal.Batch{}); err != nil { // after what is buffered
 				t.Fatal(err)
@@ -402,7 +405,7 @@ func TestUnloadIdle(t *testing.T) {
 		}
 		_, leave := h.hub.Watch(ids[0])
 		time.Sleep(unloadAfter + time.Second)
-		h.hub.unloadIdle()
+		h.hub.unloadIdle(t.Context())
 		loaded := func(id string) bool {
 			s, err := h.hub.find(id)
 			if err != nil {
@@ -539,12 +542,6 @@ func TestUnreadableSessions(t *testing.T) {
 	}
 	for id, row := range broken {
 		v, err := h.hub.Session(id)
-		if id == "later" {
-			if err == nil {
-				t.Error("it can be read")
-			}
-			continue
-		}
 		if err != nil || v.State.Lifecycle != state.LifecycleCreationFailed || v.State.CreationError == nil || v.State.CreationError.ErrorType != "nod.unreadable" {
 			t.Errorf("%s is shown as %+v, %v", id, v.State, err)
 		}

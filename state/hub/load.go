@@ -21,11 +21,15 @@ type head struct {
 	LastEvent int64                 `json:"lastEvent"`
 	Parent    string                `json:"parent,omitzero"` // URI
 	Cut       int                   `json:"cut,omitzero"`
+	Last      state.TurnState       `json:"last,omitzero"` // of the last turn that ended
 }
 
 // row returns the session's row.
-func (s *session) row(m *state.SessionSummary, open bool, at int64, cut int) (journal.Session, error) {
-	h := head{Summary: m, LastEvent: at, Cut: cut}
+func (s *session) row(st *state.Session, open bool, at int64, cut int) (journal.Session, error) {
+	h := head{Summary: st.Summary, LastEvent: at, Cut: cut}
+	if n := len(st.Turns); n > 0 {
+		h.Last = st.Turns[n-1].State
+	}
 	if s.parent != nil {
 		h.Parent = s.parent.uri
 	}
@@ -72,7 +76,7 @@ func (s *session) adopt(row journal.Session) error {
 		if err := state.Unmarshal(row.Head, &h); err != nil {
 			return err
 		}
-		s.state, s.lastEvent, s.cut = stub(h.Summary), h.LastEvent, h.Cut
+		s.state, s.lastEvent, s.cut = stub(h.Summary, h.Last), h.LastEvent, h.Cut
 		s.parent = s.hub.sessions[strings.TrimPrefix(h.Parent, uriScheme)] // nil for ""
 		return nil
 	}
@@ -81,32 +85,46 @@ func (s *session) adopt(row journal.Session) error {
 	return s.load(context.Background())
 }
 
-// stub is the state of a session of which no more than the summary is known.
-func stub(m *state.SessionSummary) *state.Session {
-	return &state.Session{Summary: m, Lifecycle: state.LifecycleReady, Turns: []*state.Turn{}}
+// stub is the state of a session of which no more is known than the summary and
+// how its last turn ended ("": it had none).
+func stub(m *state.SessionSummary, last state.TurnState) *state.Session {
+	st := &state.Session{Summary: m, Lifecycle: state.LifecycleReady, Turns: []*state.Turn{}}
+	if last != "" {
+		st.Turns = append(st.Turns, &state.Turn{State: last})
+	}
+	return st
 }
 
 // unreadable shows a session that cannot be read as one that failed, so that
 // nobody looks for it in vain. Nothing of it is written again.
 func (s *session) unreadable(err error) {
 	s.hub.log.Error("a session cannot be read", "session", s.uri, "err", err)
-	st := stub(&state.SessionSummary{Resource: s.uri, Title: "A session that cannot be read", Status: state.StatusError, CreatedAt: s.lastEvent, ModifiedAt: s.lastEvent})
+	m := &state.SessionSummary{Resource: s.uri, Title: "A session that cannot be read", CreatedAt: s.lastEvent, ModifiedAt: s.lastEvent}
+	if s.state != nil {
+		known := *s.state.Summary
+		m = &known
+	}
+	m.Status = m.Status&state.StatusIsArchived | state.StatusError
+	st := stub(m, state.TurnError)
+	st.Turns = []*state.Turn{}
 	st.Lifecycle = state.LifecycleCreationFailed
 	st.CreationError = &state.ErrorInfo{ErrorType: "nod.unreadable", Message: "nod's journal holds this session, but it cannot be read. The log says why. A backup may still have it."}
-	s.state, s.loaded, s.open = st, true, false
+	s.state, s.loaded, s.damaged, s.open = st, true, true, false
 }
 
 // lock takes mu and sees to it that the session is loaded.
 func (s *session) lock() error {
 	s.mu.Lock()
+	if s.deleted {
+		s.mu.Unlock()
+		return ErrNoSession
+	}
 	s.lastUsed = s.hub.now()
 	if s.loaded {
 		return nil
 	}
 	if err := s.load(context.Background()); err != nil {
-		s.hub.log.Error("a session cannot be read", "session", s.uri, "err", err)
-		s.mu.Unlock()
-		return err
+		s.unreadable(err)
 	}
 	return nil
 }
@@ -155,21 +173,25 @@ func (s *session) load(ctx context.Context) error {
 
 // unload forgets what the journal has. Call with mu held.
 func (s *session) unload() {
-	s.state, s.loaded = stub(s.state.Summary), false
+	last := state.TurnState("")
+	if n := len(s.state.Turns); n > 0 {
+		last = s.state.Turns[n-1].State
+	}
+	s.state, s.loaded = stub(s.state.Summary, last), false
 	s.terminals, s.changesets, s.approvals = snapshot.Terminals{}, map[string]*state.Changeset{}, nil
 	s.changes, s.shownIn, s.sources = changes{}, map[string]snapshot.Part{}, nil
 }
 
-// channels returns the session's snapshots of AHP's form: itself, then its
-// terminals and changesets in the order of their URIs. Call with mu held.
-func (s *session) channels() []state.Snapshot {
-	out := []state.Snapshot{{Resource: s.uri, State: s.state, FromSeq: s.seq}}
-	terminals := maps.Collect(s.terminals.All())
-	for _, uri := range slices.Sorted(maps.Keys(terminals)) {
-		out = append(out, state.Snapshot{Resource: uri, State: terminals[uri], FromSeq: s.seq})
+// channelsAt returns a session's snapshots of AHP's form: itself, then its
+// terminals and changesets in the order of their URIs.
+func channelsAt(uri string, seq uint64, st *state.Session, terminals snapshot.Terminals, changesets map[string]*state.Changeset) []state.Snapshot {
+	out := []state.Snapshot{{Resource: uri, State: st, FromSeq: seq}}
+	all := maps.Collect(terminals.All())
+	for _, uri := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, state.Snapshot{Resource: uri, State: all[uri], FromSeq: seq})
 	}
-	for _, uri := range slices.Sorted(maps.Keys(s.changesets)) {
-		out = append(out, state.Snapshot{Resource: uri, State: s.changesets[uri], FromSeq: s.seq})
+	for _, uri := range slices.Sorted(maps.Keys(changesets)) {
+		out = append(out, state.Snapshot{Resource: uri, State: changesets[uri], FromSeq: seq})
 	}
 	return out
 }
@@ -224,13 +246,13 @@ func (s *session) closeAfterRestart(ctx context.Context, clean bool) {
 			gap = "nod ended without warning here. The last streamed text may be missing: what came within some 25 ms of it."
 		}
 		s.closeTurn(ctx, "restart", gap, "nod was stopped while this turn ran, and the agent's process ended with it. "+
-			"What was done until then is above. Send a message to go on.")
+			"What was done until then is above."+s.goOn())
 		return
 	}
 	s.mustCommit(ctx, state.Source{}, nil, s.sweep(func(*approvals.Approval) bool { return true }))
 	if s.open { // nothing was open after all
 		s.open = false
-		if row, err := s.row(s.state.Summary, false, s.lastEvent, s.cut); err == nil {
+		if row, err := s.row(s.state, false, s.lastEvent, s.cut); err == nil {
 			s.hub.store.Buffer(journal.Batch{Sessions: []journal.Session{row}})
 		}
 	}
@@ -257,7 +279,7 @@ func (s *session) startChildren(n *next, a state.Action) error {
 		m := *s.state.Summary
 		child.state = &state.Session{
 			Summary: &state.SessionSummary{
-				Resource: uri, Provider: m.Provider, Title: state.Value(c.Title), Status: state.StatusIdle,
+				Resource: uri, Provider: m.Provider, Title: title(state.Value(c.Title)), Status: state.StatusIdle,
 				CreatedAt: n.at, ModifiedAt: n.at, Model: m.Model, WorkingDirectory: m.WorkingDirectory,
 			},
 			Lifecycle: state.LifecycleReady, Turns: []*state.Turn{},
@@ -276,11 +298,11 @@ func (s *session) startChildren(n *next, a state.Action) error {
 
 // begins returns the batch of a session without events.
 func (s *session) begins(at int64) (journal.Batch, error) {
-	raw, err := state.Marshal(s.channels())
+	raw, err := state.Marshal(channelsAt(s.uri, 0, s.state, s.terminals, s.changesets))
 	if err != nil {
 		return journal.Batch{}, err
 	}
-	row, err := s.row(s.state.Summary, false, at, 0)
+	row, err := s.row(s.state, false, at, 0)
 	return journal.Batch{
 		Sessions:  []journal.Session{row},
 		Snapshots: []journal.Snapshot{{Session: s.uri, Data: raw}},
@@ -293,6 +315,9 @@ func (s *session) tellParent(asked bool) {
 	from := s.uri
 	for p := s.parent; p != nil; p = p.parent {
 		p.mu.Lock()
+		if asked && !p.deleted && p.state.Summary.Status.Archived() {
+			p.bringBack()
+		}
 		if p.loaded {
 			parts := []snapshot.Part{{Kind: snapshot.Head}}
 			if asked {
@@ -306,4 +331,16 @@ func (s *session) tellParent(asked bool) {
 		p.mu.Unlock()
 		from = p.uri
 	}
+}
+
+// bringBack takes a session out of the archive, because a sub-agent of it asks.
+// Call with mu held.
+func (s *session) bringBack() {
+	if !s.loaded {
+		if err := s.load(context.Background()); err != nil {
+			s.unreadable(err)
+			return
+		}
+	}
+	s.mustCommit(context.Background(), state.Source{}, []state.Envelope{{Channel: s.uri, Action: &state.SessionIsArchivedChanged{}}}, nil)
 }

@@ -1185,7 +1185,7 @@ func (c *clock) set(d time.Duration) { c.off.Store(int64(d)) }
 func (c *clock) drive(h *house) {
 	synctest.Wait() // the keeper has looked at the old one
 	h.hub.wall = func() int64 { return time.Now().Add(time.Duration(c.off.Load())).UnixMilli() }
-	poke(h.hub.healed) // so that it is known to see the new one
+	poke(h.hub.troubled) // so that it is known to see the new one
 	synctest.Wait()
 }
 
@@ -1283,6 +1283,14 @@ func TestP10ClockJumps(t *testing.T) {
 func TestP10AnEvenHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := idleHouse(t)
+		other, err := h.hub.Create(t.Context(), "codex", "/w", "used all the time")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.hub.Apply(t.Context(), uriScheme+other, state.Source{}, on(uriScheme+other, &state.SessionTurnComplete{TurnID: "turn-0"}))
+		use := func() {
+			h.hub.Apply(t.Context(), uriScheme+other, state.Source{}, on(uriScheme+other, &state.SessionTitleChanged{Title: "used"}))
+		}
 		var c clock
 		c.drive(h)
 		hour := func() (where string) {
@@ -1300,15 +1308,18 @@ func TestP10AnEvenHour(t *testing.T) {
 		for _, jump := range jumps {
 			if jump != 0 {
 				c.set(jump)
-				is(hour(), "1 shown, 0 archived", fmt.Sprint("within an hour of ", jump))
+				is(hour(), "2 shown, 0 archived", fmt.Sprint("within an hour of ", jump))
 			}
 		}
 		c.set(10 * year)
-		is(hour(), "1 shown, 0 archived", "the clock was set")
-		is(hour(), "0 shown, 1 archived", "an even hour later")
+		use()
+		is(hour(), "2 shown, 0 archived", "the clock was set")
+		is(hour(), "1 shown, 1 archived", "an even hour later")
 		c.set(20 * year)
-		is(hour(), "0 shown, 1 archived", "the clock was set again")
-		is(hour(), "0 shown, 0 archived", "an even hour later")
+		is(hour(), "1 shown, 1 archived", "the clock was set again")
+		is(hour(), "1 shown, 1 archived", "a long absence makes nothing old")
+		use()
+		is(hour(), "1 shown, 0 archived", "an even hour later")
 		if _, err := h.hub.Session(h.id); !errors.Is(err, ErrNoSession) {
 			t.Errorf("it is not deleted: %v", err)
 		}
@@ -1349,7 +1360,7 @@ func TestP10UnloadingWaitsForTheDisk(t *testing.T) {
 			}
 		}
 		c.set(time.Hour)
-		h.hub.unloadIdle()
+		h.hub.unloadIdle(t.Context())
 		if got := said(); got != "one two " {
 			t.Errorf("after the clock was set it says %q", got)
 		}

@@ -30,6 +30,8 @@ type session struct {
 	sending sync.Mutex // held while a turn is being started
 
 	mu        sync.Mutex
+	deleted   bool // and nothing may be committed any more
+	damaged   bool // the journal cannot be read: what is shown says so, and nothing is committed
 	loaded    bool // if not, state holds the summary alone and what follows lastEvent is empty
 	state     *state.Session
 	lastEvent int64 // Unix milliseconds
@@ -137,7 +139,7 @@ func (s *session) mustCommit(ctx context.Context, from state.Source, actions []s
 		return
 	case errors.Is(err, journal.ErrBroken): // the keeper writes the session anew
 		s.broken = true
-	case errors.Is(err, journal.ErrConflict): // nothing that time mends
+	case errors.Is(err, journal.ErrConflict), errors.Is(err, journal.ErrNotFound): // nothing that time mends
 		s.hub.log.Error("an event contradicts the journal and is not recorded", "session", s.uri, "err", err)
 	case err != nil:
 		s.hub.noteJournal(err)
@@ -163,10 +165,18 @@ func (s *session) record(ctx context.Context, n *next) error {
 // turn that ends takes its pending requests along in the same transaction. It
 // returns nil for an upstream event that the session has had.
 func (s *session) plan(from state.Source, actions []state.Envelope, changes []change) (*next, error) {
+	if s.damaged {
+		return nil, errDamaged
+	}
+	if s.state.Summary.Status.Archived() && wakes(actions, changes) {
+		actions = append([]state.Envelope{{Channel: s.uri, Action: &state.SessionIsArchivedChanged{}}}, actions...)
+	}
 	n := &next{at: s.hub.now(), seq: s.seq, state: s.state, terminals: s.terminals, approvals: s.approvals}
 	if from != (state.Source{}) {
-		if had, err := s.had(from); had || err != nil {
-			return nil, err
+		if had, err := s.had(from); had {
+			return nil, nil
+		} else if err != nil { // the journal knows, and will say so
+			s.hub.log.Warn("whether an event is a replay is not known yet", "session", s.uri, "err", err)
 		}
 		n.batch.Source = journal.Source{Session: s.uri, Epoch: from.Epoch, ID: from.ID}
 	}
@@ -184,7 +194,11 @@ func (s *session) plan(from state.Source, actions []state.Envelope, changes []ch
 		n.bytes += len(raw)
 		n.batch.Events = append(n.batch.Events, journal.Event{Session: s.uri, Seq: n.seq, Time: n.at, Channel: e.Channel, Action: raw})
 		n.buffered = n.buffered && growing(e.Action)
+		before := n.state
 		s.reduce(n, e)
+		if n.state == before { // a call that is not there starts nobody
+			continue
+		}
 		if err := s.startChildren(n, e.Action); err != nil {
 			return nil, err
 		}
@@ -216,11 +230,11 @@ func (s *session) planRows(n *next, changes []change) error {
 		n.approvals = slices.Clone(s.approvals)
 	}
 	for _, c := range changes {
-		record, err := state.Marshal(c.to)
+		row, err := approvalRow(s.uri, c.to)
 		if err != nil {
 			return err
 		}
-		w := journal.ApprovalChange{Approval: journal.Approval{ID: c.to.ID, Session: s.uri, State: string(c.to.State), Digest: c.to.Digest, Record: record}}
+		w := journal.ApprovalChange{Approval: row}
 		if c.from != nil {
 			w.From = string(c.from.State)
 			n.batch.Audit = append(n.batch.Audit, audit(c, n.at))
@@ -234,13 +248,27 @@ func (s *session) planRows(n *next, changes []change) error {
 	}
 	n.open = n.state.ActiveTurn != nil || slices.ContainsFunc(n.approvals, (*approvals.Approval).Open)
 	if n.open != s.open || n.state.Summary != s.state.Summary {
-		row, err := s.row(n.state.Summary, n.open, n.at, s.cut)
+		row, err := s.row(n.state, n.open, n.at, s.cut)
 		if err != nil {
 			return err
 		}
 		n.batch.Sessions = append(n.batch.Sessions, row)
 	}
 	return nil
+}
+
+// wakes reports whether something brings an archived session back.
+func wakes(actions []state.Envelope, changes []change) bool {
+	return slices.ContainsFunc(changes, func(c change) bool { return c.from == nil }) ||
+		slices.ContainsFunc(actions, func(e state.Envelope) bool {
+			_, starts := e.Action.(*state.SessionTurnStarted)
+			return starts
+		})
+}
+
+func approvalRow(session string, a *approvals.Approval) (journal.Approval, error) {
+	record, err := state.Marshal(a)
+	return journal.Approval{ID: a.ID, Session: session, State: string(a.State), Digest: a.Digest, Record: record}, err
 }
 
 func audit(c change, at int64) journal.AuditEntry {
@@ -296,7 +324,7 @@ func (s *session) reduce(n *next, e state.Envelope) {
 
 // install makes what plan has laid out true. Call with mu held.
 func (s *session) install(n *next) {
-	if n.batch.Source != (journal.Source{}) {
+	if n.batch.Source != (journal.Source{}) && s.sources != nil {
 		s.sources[keyOf(state.Source{Epoch: n.batch.Source.Epoch, ID: n.batch.Source.ID})] = struct{}{}
 	}
 	summaryChanged := n.state.Summary != s.state.Summary
@@ -327,7 +355,7 @@ func (s *session) install(n *next) {
 		s.tellParent(n.changed)
 	}
 	s.log.grown(n.bytes)
-	if turnEnded || s.broken || s.log.wantsSnapshot() {
+	if turnEnded || s.broken || s.log.wantsSnapshot() || s.seq-s.log.tidied > maxUntidied {
 		s.hub.tidyLater(s)
 	}
 }
@@ -345,15 +373,21 @@ func (s *session) whereShown(uri string) (snapshot.Part, bool) {
 	if p, ok := s.shownIn[uri]; ok {
 		return p, true
 	}
-	for turn := snapshot.TurnCount(s.state) - 1; turn >= 0; turn-- {
-		for i, p := range slices.Backward(snapshot.TurnParts(s.state, turn)) {
+	p, ok := find(s.state, uri)
+	if ok {
+		s.shownIn[uri] = p
+	}
+	return p, ok
+}
+
+func find(st *state.Session, uri string) (snapshot.Part, bool) {
+	for turn := snapshot.TurnCount(st) - 1; turn >= 0; turn-- {
+		for i, p := range slices.Backward(snapshot.TurnParts(st, turn)) {
 			c, ok := p.(*state.ToolCallPart)
 			if ok && slices.ContainsFunc(c.ToolCall.Content, func(x state.ToolResultContent) bool {
 				return (x.Type == state.ContentTerminal || x.Type == state.ContentSubagent) && state.Value(x.Resource) == uri
 			}) {
-				part := snapshot.Part{Kind: snapshot.Response, Turn: turn, Index: i}
-				s.shownIn[uri] = part
-				return part, true
+				return snapshot.Part{Kind: snapshot.Response, Turn: turn, Index: i}, true
 			}
 		}
 	}
@@ -399,12 +433,12 @@ func (s *session) closeTurn(ctx context.Context, reason, gap, sentence string) {
 func (s *session) linkLost(ctx context.Context, l state.Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.loaded || s.state.Summary.Provider != l.Provider {
+	if !s.loaded || s.deleted || s.state.Summary.Provider != l.Provider {
 		return
 	}
 	if s.state.ActiveTurn != nil {
 		s.closeTurn(ctx, "linkLost", "The link to "+l.DisplayName+" was lost here. What the agent did after this is not known.",
-			"The link to "+l.DisplayName+" was lost while this turn ran. "+l.Detail+" Send a message to go on.")
+			"The link to "+l.DisplayName+" was lost while this turn ran. "+l.Detail+s.goOn())
 		return
 	}
 	if swept := s.sweep(func(a *approvals.Approval) bool { return a.Request.Epoch == l.Epoch }); len(swept) > 0 {
@@ -455,7 +489,10 @@ func (s *session) decide(ctx context.Context, actor, id, digest, nonce string, d
 
 // keep makes a step of an approval true that cannot be recorded yet.
 func (s *session) keep(was, a *approvals.Approval) (*approvals.Approval, error) {
-	a.Unrecorded = true
+	kept := *a
+	kept.Unrecorded = true
+	a = &kept
+	poke(s.hub.troubled)
 	n, err := s.plan(state.Source{}, nil, []change{{from: was, to: a}})
 	if err != nil {
 		return was, err
@@ -489,12 +526,31 @@ func (s *session) step(ctx context.Context, id string, from approvals.State, f f
 	return a, nil
 }
 
-// recorded takes the mark from decisions that are on disk now.
-func (s *session) recorded() {
+// recorded sees to it that all of the session is on disk, and takes the mark from
+// decisions that were not.
+func (s *session) recorded(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.loaded || s.deleted || s.damaged {
+		return nil
+	}
+	row, err := s.row(s.state, s.open, s.lastEvent, s.cut)
+	if err != nil {
+		return err
+	}
+	switch err := s.hub.store.Append(ctx, journal.Batch{Sessions: []journal.Session{row}}); {
+	case errors.Is(err, journal.ErrBroken):
+		s.broken = true
+	case err != nil:
+		return err
+	}
+	if s.broken {
+		if err := s.beginAnew(ctx, s.state, 0); err != nil {
+			return err
+		}
+	}
 	if !slices.ContainsFunc(s.approvals, func(a *approvals.Approval) bool { return a.Unrecorded }) {
-		return
+		return nil
 	}
 	list := slices.Clone(s.approvals)
 	for i, a := range list {
@@ -506,6 +562,16 @@ func (s *session) recorded() {
 	}
 	s.approvals = list
 	s.touch(snapshot.Part{Kind: snapshot.Dock})
+	s.tellParent(true)
+	return nil
+}
+
+// goOn is how a person goes on after a turn that nobody ended.
+func (s *session) goOn() string {
+	if s.parent != nil {
+		return ""
+	}
+	return " Send a message to go on."
 }
 
 // touch says that parts have changed without an event. Call with mu held.

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -210,16 +211,16 @@ func TestDeleteTakesSubagentsAlong(t *testing.T) {
 	}
 }
 
-// TestDeleteOneSubagent leaves its parent and its siblings.
+// TestDeleteOneSubagent is not done: it goes with its parent.
 func TestDeleteOneSubagent(t *testing.T) {
 	h := newHouse(t)
 	h.begin(uriScheme+"one", uriScheme+"two")
 	h.apply(&state.SessionTurnComplete{TurnID: "turn-0"})
-	if err := h.hub.Delete(t.Context(), "one"); err != nil {
-		t.Fatal(err)
+	if err := h.hub.Delete(t.Context(), "one"); !errors.Is(err, ErrSubagent) {
+		t.Errorf("%v", err)
 	}
 	for _, when := range []string{"live", "after a restart"} {
-		if c := h.view().Children; len(c) != 1 || c[0].ID != "two" {
+		if c := h.view().Children; len(c) != 2 {
 			t.Errorf("%s: sub-agents %+v", when, c)
 		}
 		h.restart()

@@ -40,9 +40,7 @@ func (h *Hub) Since(id string, seq uint64) (snapshot.Session, []snapshot.Part, e
 // they wait for. Whatever of it is newer than the cursor is sent once more.
 func (h *Hub) complete(s *session, v *snapshot.Session) {
 	v.Link = h.link(v.State.Summary.Provider)
-	h.mu.Lock()
-	below := s.below()
-	h.mu.Unlock()
+	below := h.below(s)
 	if len(below) == 0 {
 		return
 	}
@@ -62,7 +60,14 @@ func (h *Hub) complete(s *session, v *snapshot.Session) {
 	}
 }
 
-// below returns the session's sub-agents and theirs. Call with the hub's mu held.
+// below returns a session's sub-agents and theirs.
+func (h *Hub) below(s *session) []*session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return s.below()
+}
+
+// below must be called with the hub's mu held.
 func (s *session) below() (out []*session) {
 	for _, c := range s.children {
 		out = append(append(out, c), c.below()...)

@@ -46,7 +46,7 @@ func writeBatch(ctx context.Context, tx *sql.Tx, b Batch) error {
 		}
 	}
 	if b.Source != (Source{}) {
-		if _, err := tx.ExecContext(ctx, "INSERT INTO sources(session, epoch, id) VALUES(?, ?, ?)", b.Source.Session, b.Source.Epoch, b.Source.ID); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO sources(session, epoch, id, seq) VALUES(?, ?, ?, ?)", b.Source.Session, b.Source.Epoch, b.Source.ID, lastSeq(b)); err != nil {
 			return err
 		}
 	}
@@ -71,6 +71,13 @@ func writeBatch(ctx context.Context, tx *sql.Tx, b Batch) error {
 		}
 	}
 	return nil
+}
+
+func lastSeq(b Batch) (seq uint64) {
+	for _, e := range b.Events {
+		seq = max(seq, e.Seq)
+	}
+	return seq
 }
 
 // repeated decides about a batch whose source is known: it may be that very

@@ -110,16 +110,18 @@ type Store interface {
 	// Begin notes that a process serves from this store, and tells whether the
 	// last one that did said End: if not, it crashed.
 	Begin(ctx context.Context) (clean bool, err error)
-	// End says that everything which was shown is on disk.
+	// End says that everything which was shown is on disk. It fails if something
+	// is not.
 	End(ctx context.Context) error
 	// OnHealth names a function that is told when the disk begins to refuse what
 	// is buffered (with the cause), and when all that waited is on disk (nil).
 	// It is called by the writer and must not call the Store.
 	OnHealth(func(error))
 
-	// Append returns once the batch is on disk. The same batch again is no
-	// error and changes nothing: a caller that does not know whether the first
-	// try succeeded may try again.
+	// Append returns once the batch is on disk. The same batch again is no error
+	// and changes nothing, as long as nothing newer of its session was appended,
+	// compacted or cut: a caller that does not know whether the first try
+	// succeeded may try again.
 	Append(ctx context.Context, b Batch) error
 	// Buffer takes what may be shown before it is on disk: growing text, and
 	// what the disk has refused. It is committed within 25 ms, or with the next
@@ -130,15 +132,20 @@ type Store interface {
 
 	// Compact replaces the events of a session from one sequence number to
 	// another, both included, by what merge makes of them: some of the same
-	// numbers, in order. It is one transaction, ordered with Append and Buffer.
+	// numbers, in order. It is one transaction, ordered with Append and Buffer. A
+	// range across the newest snapshot is refused: what is read after that one must
+	// not hold what it holds.
 	Compact(ctx context.Context, session string, from, to uint64, merge func([]Event) ([]Event, error)) error
-	// Cut makes snap the first snapshot of its session, and the newest if it is
-	// newer than that, and forgets the events up to it.
-	Cut(ctx context.Context, snap Snapshot) error
+	// Cut has a session begin anew: with snap as its first snapshot, and the newest
+	// if it is newer than that, with this row, and with these approvals and no
+	// others. The events up to snap are forgotten, and the sources of those that
+	// were forgotten the time before.
+	Cut(ctx context.Context, snap Snapshot, row Session, approvals []Approval) error
 	// Delete forgets sessions and all that belongs to them. The audit stays.
 	Delete(ctx context.Context, sessions ...string) error
 	// Prune forgets unknown messages and audit entries from before two times
-	// (Unix milliseconds), and gives space back to the disk.
+	// (Unix milliseconds), all but the newest 10,000 unknown messages, and logins
+	// that nobody used; and it gives space back to the disk.
 	Prune(ctx context.Context, opaqueBefore, auditBefore int64) error
 
 	// Sessions returns all sessions in the order they were created in.

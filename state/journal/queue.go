@@ -44,9 +44,9 @@ type queue struct {
 	refusing bool      // the disk has refused buffered batches
 	closed   error     // why nothing more is taken; nil: it is
 
-	// lost is the first event of a session that there was no room for. What
-	// follows it is not taken either: a log that ends early can be gone on
-	// with, one with a hole cannot be read past it.
+	// lost holds the sessions of which something was dropped, with the newest
+	// event among it (0: it had none). What follows is not taken either, until a
+	// Cut: a log that ends early can be read, one with a hole cannot.
 	lost map[string]uint64
 }
 
@@ -107,6 +107,7 @@ func (q *queue) buffer(b Batch) {
 	}
 	switch {
 	case q.closed != nil:
+		q.lose(b, q.closed)
 	case full():
 		q.lose(b, errors.New("the disk refuses it and there is no room left in memory"))
 	default:
@@ -121,38 +122,47 @@ func (q *queue) buffer(b Batch) {
 	}
 }
 
-// lose remembers where the logs of a batch's sessions break off.
+// lose remembers what was dropped.
 func (q *queue) lose(b Batch, why error) {
-	if len(b.Events) == 0 {
-		q.log.Error("a change was not recorded", "err", why)
+	for uri := range touched(b) {
+		if _, known := q.lost[uri]; !known {
+			q.log.Error("a session is not recorded from here on", "session", uri, "err", why)
+			q.lost[uri] = 0
+		}
 	}
 	for _, e := range b.Events {
-		if _, known := q.lost[e.Session]; !known {
-			q.lost[e.Session] = e.Seq
-			q.log.Error("events are not recorded from here on", "session", e.Session, "seq", e.Seq, "err", why)
+		if number(e.Seq) == nil { // else it was no event of a log
+			q.lost[e.Session] = max(q.lost[e.Session], e.Seq)
 		}
+	}
+	if len(touched(b)) == 0 {
+		q.log.Error("a change was not recorded", "err", why)
 	}
 }
 
-// goesOn refuses what would leave a hole in a log. A log that broke off goes on
-// with the very event it broke off at.
+// dropped is lose for the writer.
+func (q *queue) dropped(b Batch, why error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lose(b, why)
+}
+
+// whole returns an error if something was dropped.
+func (q *queue) whole() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for uri := range q.lost {
+		return fmt.Errorf("%w: %s", ErrBroken, uri)
+	}
+	return nil
+}
+
+// goesOn refuses what would leave a hole in a log.
 func (q *queue) goesOn(b Batch) error {
-	if len(q.lost) == 0 {
-		return nil
-	}
-	var mended []string
 	for uri := range touched(b) {
-		seq, broken := q.lost[uri]
-		if !broken {
-			continue
+		if _, broken := q.lost[uri]; broken {
+			return fmt.Errorf("%w: %s", ErrBroken, uri)
 		}
-		if !holds(b, uri, seq) {
-			return fmt.Errorf("%w: %s at event %d", ErrBroken, uri, seq)
-		}
-		mended = append(mended, uri)
-	}
-	for _, uri := range mended {
-		delete(q.lost, uri)
 	}
 	return nil
 }
@@ -219,15 +229,6 @@ func touched(b Batch) map[string]bool {
 		set[x.Session] = true
 	}
 	return set
-}
-
-func holds(b Batch, session string, seq uint64) bool {
-	for _, e := range b.Events {
-		if e.Session == session && e.Seq == seq {
-			return true
-		}
-	}
-	return false
 }
 
 // size is about what a batch takes in memory.

@@ -17,6 +17,7 @@ CREATE TABLE sources (
   session TEXT NOT NULL REFERENCES sessions(uri),
   epoch   TEXT NOT NULL,
   id      TEXT NOT NULL,
+  seq     INTEGER NOT NULL, -- of the last event that came from it
   PRIMARY KEY (session, epoch, id)
 ) STRICT, WITHOUT ROWID;
 

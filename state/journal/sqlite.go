@@ -49,6 +49,10 @@ type sqlite struct {
 // Open opens or creates the journal in a folder. The error of a damaged, newer
 // or foreign file is a sentence; the file is left as it is.
 func Open(ctx context.Context, folder string, log *slog.Logger) (Store, error) {
+	folder, err := filepath.Abs(folder) // SQLite would read a relative one as a host
+	if err != nil {
+		return nil, err
+	}
 	file := filepath.Join(folder, FileName)
 	s, err := openSQLite(ctx, file, log)
 	if err != nil {
@@ -72,7 +76,7 @@ func openSQLite(ctx context.Context, file string, log *slog.Logger) (*sqlite, er
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Close(); err != nil {
+	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil { // a copy that was put here may be readable by others
 		return nil, err
 	}
 	pragmas := forWriting
@@ -122,6 +126,7 @@ const (
 	sqliteMismatch         = 20
 	sqliteNotADB           = 26
 	sqliteReadOnlyRollback = 776
+	sqliteIOErrFsync       = 1034
 	sqliteForeignKey       = 787
 )
 
@@ -140,6 +145,9 @@ func (s *sqlite) Begin(ctx context.Context) (bool, error) {
 	}
 	var clean bool
 	if err := s.write.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = 'clean'").Scan(&clean); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			err = errDamaged
+		}
 		return false, s.damage(err)
 	}
 	if !clean { // a crash of the machine may have hurt the file
@@ -153,7 +161,7 @@ func (s *sqlite) Begin(ctx context.Context) (bool, error) {
 // damage sees to it that nothing more is written to a damaged file: a person may
 // still get much out of it.
 func (s *sqlite) damage(err error) error {
-	if c := code(err) & 0xff; c == sqliteCorrupt || c == sqliteNotADB {
+	if isDamage(err) {
 		err = fmt.Errorf("%w (%w)", errDamaged, err)
 	}
 	err = unusable(s.file, err)
@@ -163,9 +171,19 @@ func (s *sqlite) damage(err error) error {
 	return err
 }
 
+// isDamage tells a file that can no longer be trusted from a disk that is only
+// full: what a failed fsync has left of it nobody knows.
+func isDamage(err error) bool {
+	c := code(err)
+	return c&0xff == sqliteCorrupt || c&0xff == sqliteNotADB || c == sqliteIOErrFsync
+}
+
 func (s *sqlite) End(context.Context) error {
 	return s.do(job{
 		task: func() error {
+			if err := s.queue.whole(); err != nil {
+				return err
+			}
 			_, err := s.write.ExecContext(context.Background(), "UPDATE meta SET value = 1 WHERE key = 'clean'")
 			return err
 		},
@@ -264,7 +282,7 @@ func (s *sqlite) close() error {
 	if _, err := s.emptyWAL(); err != nil { // no harm: what is in the WAL is on disk
 		s.log.Warn("the journal's WAL could not be emptied", "err", err)
 	}
-	return errors.Join(s.unsaved, s.read.Close(), s.write.Close())
+	return errors.Join(s.unsaved, s.queue.whole(), s.read.Close(), s.write.Close())
 }
 
 // closeUntouched keeps SQLite from its last checkpoint: only the last connection

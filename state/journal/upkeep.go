@@ -12,6 +12,9 @@ import (
 // between.
 const vacuumPages = 1000
 
+// maxOpaque is how many messages that nobody understood are worth keeping.
+const maxOpaque = 10_000
+
 // Compact calls merge from the writer: it must not call the Store.
 func (s *sqlite) Compact(ctx context.Context, session string, from, to uint64, merge func([]Event) ([]Event, error)) error {
 	if err := ctx.Err(); err != nil {
@@ -27,6 +30,13 @@ func compact(tx *sql.Tx, session string, from, to uint64, merge func([]Event) ([
 	ctx := context.Background()
 	if err := errors.Join(number(from), number(to)); err != nil {
 		return err
+	}
+	across, err := exists(ctx, tx, "SELECT 1 FROM snapshots WHERE session = ? AND seq >= ? AND seq < ?", session, from, to)
+	if err != nil {
+		return err
+	}
+	if across {
+		return fmt.Errorf("journal: events %d to %d of %s lie on both sides of a snapshot", from, to, session)
 	}
 	old, err := collect(ctx, tx, func(r *sql.Rows) (Event, error) { return scanEvent(r, session) },
 		selectEvents+"WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq", session, from, to)
@@ -65,14 +75,14 @@ func compact(tx *sql.Tx, session string, from, to uint64, merge func([]Event) ([
 	return nil
 }
 
-func (s *sqlite) Cut(ctx context.Context, snap Snapshot) error {
+func (s *sqlite) Cut(ctx context.Context, snap Snapshot, row Session, approvals []Approval) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return s.do(job{
 		after: func(b Batch) bool { return touched(b)[snap.Session] },
 		task: func() error {
-			err := s.inTx(func(tx *sql.Tx) error { return cut(tx, snap) })
+			err := s.inTx(func(tx *sql.Tx) error { return cut(tx, snap, row, approvals) })
 			if fault := batchFault(err); fault != nil {
 				return fault
 			}
@@ -84,10 +94,17 @@ func (s *sqlite) Cut(ctx context.Context, snap Snapshot) error {
 	})
 }
 
-func cut(tx *sql.Tx, snap Snapshot) error {
+func cut(tx *sql.Tx, snap Snapshot, row Session, approvals []Approval) error {
 	ctx := context.Background()
 	if err := number(snap.Seq); err != nil {
 		return err
+	}
+	known, err := exists(ctx, tx, "SELECT 1 FROM sessions WHERE uri = ?", snap.Session)
+	if err != nil {
+		return err
+	}
+	if !known { // deleted
+		return ErrNotFound
 	}
 	// From before the first one, no events lead to now any more.
 	late, err := exists(ctx, tx, "SELECT 1 FROM snapshots WHERE session = ? GROUP BY session HAVING min(seq) > ?", snap.Session, snap.Seq)
@@ -98,6 +115,7 @@ func cut(tx *sql.Tx, snap Snapshot) error {
 		return fmt.Errorf("%w: %s begins after event %d", ErrConflict, snap.Session, snap.Seq)
 	}
 	for _, query := range []string{
+		"DELETE FROM sources WHERE session = ?1 AND seq <= (SELECT min(seq) FROM snapshots WHERE session = ?1) AND ?2 > 0",
 		"DELETE FROM snapshots WHERE session = ? AND seq <= ?",
 		"DELETE FROM events WHERE session = ? AND seq <= ?",
 	} {
@@ -105,8 +123,21 @@ func cut(tx *sql.Tx, snap Snapshot) error {
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO snapshots(session, seq, data) VALUES(?, ?, ?)", snap.Session, snap.Seq, blob(snap.Data))
-	return err
+	if err := writeBatch(ctx, tx, Batch{Sessions: []Session{row}}); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO snapshots(session, seq, data) VALUES(?, ?, ?)", snap.Session, snap.Seq, blob(snap.Data)); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "DELETE FROM approvals WHERE session = ?", snap.Session); err != nil {
+		return err
+	}
+	for _, a := range approvals {
+		if err := writeApproval(ctx, tx, ApprovalChange{Approval: a}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Delete comes after what was queued before it, so that nothing of that brings a
@@ -161,17 +192,24 @@ func (s *sqlite) Prune(ctx context.Context, opaqueBefore, auditBefore int64) err
 	if err := s.exec(ctx, "DELETE FROM opaque WHERE time < ?", opaqueBefore); err != nil {
 		return err
 	}
+	if err := s.exec(ctx, "DELETE FROM opaque WHERE id <= (SELECT max(id) FROM opaque) - ?", maxOpaque); err != nil {
+		return err
+	}
 	if err := s.exec(ctx, "DELETE FROM audit WHERE time < ?", auditBefore); err != nil {
 		return err
 	}
-	for {
+	if err := s.exec(ctx, "DELETE FROM logins WHERE expires < ?", opaqueBefore); err != nil {
+		return err
+	}
+	for before := math.MaxInt; ; {
 		var free int
 		if err := s.write.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
 			return err
 		}
-		if free == 0 {
+		if free == 0 || free >= before { // a file that a tool has rewritten may not give any back
 			break
 		}
+		before = free
 		if err := s.exec(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages)); err != nil {
 			return err
 		}

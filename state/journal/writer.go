@@ -137,7 +137,13 @@ func (s *sqlite) work(jobs []job) (left []job, err error) {
 // commit writes batches in one transaction and answers those who wait. Its error
 // is the disk's; then nobody was answered and nothing written.
 func (s *sqlite) commit(jobs []job) error {
+	if err := s.queue.usable(); errors.Is(err, errDamaged) {
+		return err
+	}
 	results, err := s.transact(jobs)
+	if isDamage(err) {
+		return s.damage(err)
+	}
 	if code(err)&0xff == sqliteFull {
 		// The WAL holds a page once for each time it was written, the file
 		// holds it once: to empty the WAL may be room enough.
@@ -151,8 +157,10 @@ func (s *sqlite) commit(jobs []job) error {
 	for i, j := range jobs {
 		if !j.buffered() {
 			j.result <- results[i]
-		} else if results[i] != nil {
-			s.log.Error("a change was not recorded", "err", results[i])
+		} else if err := results[i]; errors.Is(err, ErrDuplicate) || errors.Is(err, ErrNotFound) {
+			s.log.Warn("what is recorded already, or deleted, is left out", "err", err)
+		} else if err != nil {
+			s.queue.dropped(j.batch, err)
 		}
 		s.queue.release(j)
 	}

@@ -404,9 +404,14 @@ func conflictLeavesNeighbours(b *bench) {
 	bad := event(one, 1)
 	bad.Time = 9
 	b.Buffer(journal.Batch{Events: events(other, 1, 1)})
-	b.Buffer(journal.Batch{Events: []journal.Event{event(other, 2), bad}})
+	b.Buffer(journal.Batch{Events: []journal.Event{event(one, 2), bad}})
 	b.Buffer(journal.Batch{Events: events(other, 2, 2)})
 	b.append(journal.Batch{Events: events(other, 3, 3)})
+	// Nothing follows what nobody could be told was dropped, until the log begins anew.
+	b.fails(b.Append(b.Context(), journal.Batch{Events: events(one, 3, 3)}), journal.ErrBroken)
+	if err := b.End(b.Context()); err == nil {
+		b.Error("End, although something was dropped")
+	}
 	b.equal("events", b.events(other, 0), events(other, 1, 3))
 	b.equal("events", b.events(one, 0), events(one, 1, 1))
 	b.snapshots(one, snap(one, 0), snap(one, 0))
@@ -421,6 +426,13 @@ func conflictLeavesNeighbours(b *bench) {
 		b.Error("an event of no session was taken")
 	}
 	b.append(journal.Batch{Events: events(other, 4, 4)})
+	b.must(b.Cut(b.Context(), snap(one, 2), ss[0], []journal.Approval{approval(one, "c", "pending")}))
+	b.append(journal.Batch{Events: events(one, 3, 3)})
+	b.seqs(one, 3)
+	as, err = b.Approvals(b.Context(), one)
+	b.must(err)
+	b.equal("approvals", as, []journal.Approval{approval(one, "c", "pending")})
+	b.must(b.End(b.Context()))
 }
 
 func duplicateSource(b *bench) {
@@ -517,7 +529,7 @@ func firstAndNewestSnapshot(b *bench) {
 	b.reopen()
 	b.snapshots(one, snap(one, 0), snap(one, 40))
 	// That there is nothing between them shows when the newest goes.
-	b.must(b.Cut(b.Context(), snap(one, 45)))
+	b.must(b.Cut(b.Context(), snap(one, 45), journal.Session{URI: one, Head: json.RawMessage(`{"cut":1}`)}, nil))
 	b.snapshots(one, snap(one, 45), snap(one, 45))
 }
 
@@ -623,7 +635,7 @@ func compactComesAfterBuffer(b *bench) {
 	}))
 	b.seqs(one, 2)
 	b.Buffer(journal.Batch{Events: events(one, 3, 4)})
-	b.must(b.Cut(b.Context(), snap(one, 3)))
+	b.must(b.Cut(b.Context(), snap(one, 3), journal.Session{URI: one, Head: json.RawMessage(`{"cut":1}`)}, nil))
 	b.seqs(one, 4)
 }
 
@@ -631,14 +643,14 @@ func cut(b *bench) {
 	b.begin(one, other)
 	b.append(journal.Batch{Events: slices.Concat(events(one, 1, 10), events(other, 1, 10)), Snapshots: []journal.Snapshot{snap(one, 5)}})
 	for range 2 { // again is no error
-		b.must(b.Cut(b.Context(), snap(one, 8)))
+		b.must(b.Cut(b.Context(), snap(one, 8), journal.Session{URI: one, Head: json.RawMessage(`{"cut":1}`)}, nil))
 		b.snapshots(one, snap(one, 8), snap(one, 8))
 		b.seqs(one, 9, 10)
 	}
 	b.snapshots(other, snap(other, 0), snap(other, 0))
 	b.equal("events of the other", b.events(other, 0), events(other, 1, 10))
 	// What is gone cannot be gone back to.
-	b.fails(b.Cut(b.Context(), snap(one, 3)), journal.ErrConflict)
+	b.fails(b.Cut(b.Context(), snap(one, 3), journal.Session{URI: one, Head: json.RawMessage(`{"cut":1}`)}, nil), journal.ErrConflict)
 	b.snapshots(one, snap(one, 8), snap(one, 8))
 	b.append(journal.Batch{Events: events(one, 11, 12), Snapshots: []journal.Snapshot{snap(one, 12)}})
 	b.reopen()
@@ -649,10 +661,10 @@ func cut(b *bench) {
 func cutBelowNewest(b *bench) {
 	b.begin(one)
 	b.append(journal.Batch{Events: events(one, 1, 10), Snapshots: []journal.Snapshot{snap(one, 8)}})
-	b.must(b.Cut(b.Context(), snap(one, 4)))
+	b.must(b.Cut(b.Context(), snap(one, 4), journal.Session{URI: one, Head: json.RawMessage(`{"cut":1}`)}, nil))
 	b.snapshots(one, snap(one, 4), snap(one, 8))
 	b.seqs(one, 5, 6, 7, 8, 9, 10)
-	if err := b.Cut(b.Context(), snap("s:/none", 1)); err == nil {
+	if err := b.Cut(b.Context(), snap("s:/none", 1), journal.Session{URI: "s:/none"}, nil); err == nil {
 		b.Error("a snapshot of no session was taken")
 	}
 }
