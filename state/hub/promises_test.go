@@ -70,15 +70,13 @@ func (h *house) session() *session {
 	return s
 }
 
-// alone does something while the keeper does nothing.
+// alone does something while the keeper has nothing to do: it has taken one word
+// after another, so it is done with what it was told before.
 func (h *house) alone(f func()) {
 	h.t.Helper()
-	close(h.hub.stop)
-	<-h.hub.stopped
-	defer func() {
-		h.hub.stop, h.hub.stopped = make(chan struct{}), make(chan struct{})
-		go h.hub.keep()
-	}()
+	for range 3 { // the channel holds one, the keeper another
+		h.hub.untidied <- struct{}{}
+	}
 	f()
 }
 
