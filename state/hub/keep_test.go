@@ -500,6 +500,36 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// during is a store that does something right after sessions were deleted.
+type during struct {
+	journal.Store
+	do func()
+}
+
+func (d *during) Delete(ctx context.Context, sessions ...string) error {
+	err := d.Store.Delete(ctx, sessions...)
+	d.do()
+	return err
+}
+
+// TestNothingBringsADeletedSessionBack, not even what its agent says at that moment.
+func TestNothingBringsADeletedSessionBack(t *testing.T) {
+	h := idleHouse(t)
+	h.on(&during{h.store, func() {
+		h.apply(&state.SessionTurnStarted{TurnID: "x", Message: state.UserMessage("meanwhile")})
+	}})
+	if err := h.hub.Delete(t.Context(), h.id); err != nil {
+		t.Fatal(err)
+	}
+	if in := h.hub.Inbox(); len(in.Sessions) != 0 || in.Trouble != "" {
+		t.Errorf("%d are shown, trouble %q", len(in.Sessions), in.Trouble)
+	}
+	h.restart()
+	if in := h.hub.Inbox(); len(in.Sessions) != 0 {
+		t.Errorf("after a restart there is %q", in.Sessions[0].State.Summary.Title)
+	}
+}
+
 // ---- what cannot be read ----
 
 // TestUnreadableSessions are shown as that, and take no other along.
@@ -558,6 +588,41 @@ func TestUnreadableSessions(t *testing.T) {
 			t.Errorf("%s: %s became %s, open %v", row.URI, was.Head, row.Head, row.Open)
 		}
 	}
+}
+
+// TestAnUnreadableSessionIsLeftAlone by a person's verbs, by its agent, and by the
+// keeper: a later nod, or a person, may still read it.
+func TestAnUnreadableSessionIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := idleHouse(t)
+		row := journal.Session{URI: uriScheme + "x", Head: json.RawMessage(`{"summary":17}`)}
+		if err := h.store.Append(t.Context(), journal.Batch{
+			Sessions: []journal.Session{row}, Snapshots: []journal.Snapshot{{Session: row.URI, Seq: 40, Data: json.RawMessage(`{"from":"a later nod"}`)}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		h.restart()
+		untouched := func(after string) {
+			t.Helper()
+			rows, err := h.store.Sessions(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := h.store.Count(t.Context(), row.URI)
+			if err != nil || n != 0 || string(rows[len(rows)-1].Head) != string(row.Head) {
+				t.Errorf("%s: %d events, %v; its row is %s", after, n, err, rows[len(rows)-1].Head)
+			}
+		}
+		h.hub.Apply(t.Context(), row.URI, state.Source{}, on(row.URI, &state.SessionTitleChanged{Title: "new"}))
+		untouched("an event")
+		_ = h.hub.Send(t.Context(), "x", "hello?")
+		untouched("a message")
+		_ = h.hub.Archive(t.Context(), "x", true)
+		untouched("archived")
+		time.Sleep(3 * retainEvery)
+		synctest.Wait()
+		untouched("hours later")
+	})
 }
 
 // TestNewTakesAJournalOfAnOlderNod, whose rows have no head.
