@@ -54,7 +54,7 @@ func (s *Server) whole(c echo.Context) error {
 	turn, err1 := strconv.Atoi(c.Param("turn"))
 	part, err2 := strconv.Atoi(c.Param("part"))
 	if err1 != nil || err2 != nil || turn < 0 || turn >= snapshot.TurnCount(v.State) ||
-		part < 0 || part >= len(snapshot.TurnParts(v.State, turn)) {
+		part < 0 || part >= snapshot.PartCount(v.State, turn) {
 		return problemNoPage
 	}
 	return s.render(c, http.StatusOK, views.WholePage(v, turn, part))

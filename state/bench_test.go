@@ -44,6 +44,23 @@ func BenchmarkDelta(b *testing.B) {
 	}
 }
 
+// BenchmarkDeltaAmongParts is the cost of one delta in a turn of so many parts.
+func BenchmarkDeltaAmongParts(b *testing.B) {
+	for _, parts := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprint(parts), func(b *testing.B) {
+			s := growing(1000)
+			for i := range parts - 1 {
+				s = ReduceSession(s, &SessionResponsePart{TurnID: "t", Part: &NotificationPart{Content: Plain(fmt.Sprint(i))}}, 1)
+			}
+			s = ReduceSession(s, &SessionResponsePart{TurnID: "t", Part: &MarkdownPart{ID: "last"}}, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				s = ReduceSession(s, &SessionDelta{TurnID: "t", PartID: "last", Content: delta.Content}, 1)
+			}
+		})
+	}
+}
+
 // mixed returns 10,000 actions of 50 turns: text, thoughts, commands with
 // streamed output, approvals, plans; and the share of each as agents have it.
 func mixed() (out []Envelope) {

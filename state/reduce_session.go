@@ -17,7 +17,7 @@ func ReduceSession(s *Session, a Action, now int64) *Session {
 	case *SessionCreationFailed:
 		n.Lifecycle, n.CreationError = LifecycleCreationFailed, &a.Error
 	case *SessionTurnStarted:
-		n.ActiveTurn = &ActiveTurn{ID: a.TurnID, Message: a.Message, ResponseParts: []ResponsePart{}}
+		n.ActiveTurn = &ActiveTurn{ID: a.TurnID, Message: a.Message}
 		if a.QueuedMessageID != nil {
 			n.takePending(*a.QueuedMessageID)
 		}
@@ -265,14 +265,13 @@ func withoutCustomization(list []*Customization, id string) (out []*Customizatio
 	return out, found
 }
 
-// appendPart copies the list, so that no older state sees the new part: parts
-// are few beside deltas.
+// appendPart adds a part to the turn in progress.
 func (s *Session) appendPart(turn string, p ResponsePart) bool {
 	if !s.inTurn(turn) {
 		return false
 	}
 	t := *s.ActiveTurn
-	t.ResponseParts = appended(t.ResponseParts, p)
+	t.ResponseParts = t.ResponseParts.Append(p)
 	s.ActiveTurn = &t
 	return true
 }
@@ -283,10 +282,10 @@ func (s *Session) replacePart(old *Session, turn string, f func(ResponsePart) Re
 	if !s.inTurn(turn) {
 		return old
 	}
-	for i, p := range slices.Backward(s.ActiveTurn.ResponseParts) {
+	for i, p := range s.ActiveTurn.ResponseParts.Backward() {
 		if q := f(p); q != nil {
 			t := *s.ActiveTurn
-			t.ResponseParts = replaced(t.ResponseParts, i, q)
+			t.ResponseParts = t.ResponseParts.Replace(i, q)
 			s.ActiveTurn = &t
 			return s
 		}
@@ -295,6 +294,7 @@ func (s *Session) replacePart(old *Session, turn string, f func(ResponsePart) Re
 }
 
 func (s *Session) reduceToolCall(old *Session, turn, id string, a Action) *Session {
+	asked, asks := false, false
 	n := s.replacePart(old, turn, func(p ResponsePart) ResponsePart {
 		c, ok := p.(*ToolCallPart)
 		if !ok || c.ToolCall.ToolCallID != id {
@@ -304,13 +304,18 @@ func (s *Session) reduceToolCall(old *Session, turn, id string, a Action) *Sessi
 		if !t.reduce(a) {
 			return nil
 		}
+		asked, asks = c.ToolCall.asks(), t.asks()
 		return &ToolCallPart{t, c.Unknown}
 	})
 	switch a.(type) {
 	case *SessionToolCallDelta, *SessionToolCallContentChanged: // of these the status does not depend
 		return n
 	}
-	if status := n.derived(); n != old && status != n.Summary.Status {
+	// To look through all calls is only needed if this one has changed the answer.
+	if n == old || asked == asks && n.Summary.Status.Activity()&StatusInProgress != 0 {
+		return n
+	}
+	if status := n.derived(); status != n.Summary.Status {
 		n.change(func(m *SessionSummary) { m.Status = status })
 	}
 	return n
@@ -411,7 +416,7 @@ func (s *Session) endTurn(old *Session, id string, how TurnState, e *ErrorInfo, 
 		return old
 	}
 	t := s.ActiveTurn
-	parts := slices.Clone(t.ResponseParts)
+	parts := t.ResponseParts.Slice()
 	for i, p := range parts {
 		c, ok := p.(*ToolCallPart)
 		if !ok || !c.ToolCall.Open() {
@@ -441,11 +446,10 @@ func (s *Session) derived() Status {
 	activity := StatusIdle
 	if s.ActiveTurn != nil {
 		activity = StatusInProgress
-		if slices.ContainsFunc(s.ActiveTurn.ResponseParts, func(p ResponsePart) bool {
-			c, ok := p.(*ToolCallPart)
-			return ok && c.ToolCall.asks()
-		}) {
-			activity = StatusInputNeeded
+		for _, p := range s.ActiveTurn.ResponseParts.All() {
+			if c, ok := p.(*ToolCallPart); ok && c.ToolCall.asks() {
+				activity = StatusInputNeeded
+			}
 		}
 	}
 	if len(s.InputRequests) > 0 {

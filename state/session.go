@@ -168,10 +168,10 @@ type Turn struct {
 
 // ActiveTurn is the turn in progress (schema ActiveTurn).
 type ActiveTurn struct {
-	ID            string         `json:"id"`
-	Message       Message        `json:"message"`
-	ResponseParts []ResponsePart `json:"responseParts"`
-	Usage         *UsageInfo     `json:"usage,omitzero"`
+	ID            string     `json:"id"`
+	Message       Message    `json:"message"`
+	ResponseParts Parts      `json:"responseParts"`
+	Usage         *UsageInfo `json:"usage,omitzero"`
 
 	Unknown *jsontext.Value `json:",embed"`
 }

@@ -769,7 +769,7 @@ func TurnPart(s snapshot.Session, n int) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for i := range snapshot.TurnParts(s.State, n) {
+		for i := range snapshot.PartCount(s.State, n) {
 			templ_7745c5c3_Err = ResponsePart(s, n, i).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -938,7 +938,7 @@ func ResponsePart(s snapshot.Session, n, i int) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		switch p := snapshot.TurnParts(s.State, n)[i].(type) {
+		switch p := snapshot.PartAt(s.State, n, i).(type) {
 		case *state.MarkdownPart:
 			templ_7745c5c3_Err = message(s, n, i, p.Content).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -2001,7 +2001,7 @@ func WholePage(s snapshot.Session, n, i int) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			switch p := snapshot.TurnParts(s.State, n)[i].(type) {
+			switch p := snapshot.PartAt(s.State, n, i).(type) {
 			case *state.MarkdownPart:
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 162, "<pre class=\"whole\" tabindex=\"0\">")
 				if templ_7745c5c3_Err != nil {

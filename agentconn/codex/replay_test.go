@@ -237,7 +237,8 @@ func checkSession(t *testing.T, s *stage, recording []byte) {
 	shown := map[string]string{} // text by item id
 	calls := map[string]state.ToolCall{}
 	for n := range snapshot.TurnCount(v.State) {
-		for _, p := range snapshot.TurnParts(v.State, n) {
+		for i := range snapshot.PartCount(v.State, n) {
+			p := snapshot.PartAt(v.State, n, i)
 			switch p := p.(type) {
 			case *state.MarkdownPart:
 				shown[p.ID] += p.Content.String()
@@ -397,7 +398,7 @@ func TestUnknownMessagesAreNotFatal(t *testing.T) {
 		`{"id":99,"result":{}}`, `{"id":"x","error":{"code":1,"message":"m"}}`, `{"method":"serverRequest/resolved","params":{"threadId":"th","requestId":77}}`,
 		`{"method":"item/agentMessage/delta","params":{"threadId":"th","turnId":"tu","itemId":"m","delta":"still here"}}`,
 	)
-	parts := s.view().State.ActiveTurn.ResponseParts
+	parts := s.view().State.ActiveTurn.ResponseParts.Slice()
 	if m, ok := parts[len(parts)-1].(*state.MarkdownPart); !ok || m.Content.String() != "still here" {
 		t.Errorf("%+v", parts)
 	}
@@ -447,7 +448,7 @@ func TestC42ReusedID(t *testing.T) {
 	s.begin()
 	completed := `{"method":"item/completed","params":{"threadId":"th","turnId":"tu","item":{"type":"agentMessage","id":"m","text":"first"}}}`
 	s.lines(completed, completed, strings.Replace(completed, "first", "second", 1))
-	parts := s.view().State.ActiveTurn.ResponseParts
+	parts := s.view().State.ActiveTurn.ResponseParts.Slice()
 	if len(parts) != 1 || parts[0].(*state.MarkdownPart).Content.String() != "first" {
 		t.Errorf("%+v", parts)
 	}
@@ -502,7 +503,7 @@ func TestATurnBeginsOnce(t *testing.T) {
 	s.said([]byte(`{"id":4,"method":"turn/start","params":{"threadId":"th"}}`))
 	s.conn.threads["th"].begin(t.Context(), s.conn, "tu", state.UserMessage("second"))
 	turn := s.view().State.ActiveTurn
-	if len(turn.ResponseParts) != 1 || turn.Message.Text != "first" {
+	if turn.ResponseParts.Len() != 1 || turn.Message.Text != "first" {
 		t.Errorf("%+v", turn)
 	}
 }
@@ -518,7 +519,7 @@ func TestForeignTurn(t *testing.T) {
 		`{"method":"item/started","params":{"threadId":"th","turnId":"theirs","item":{"type":"userMessage","id":"u","content":[{"type":"text","text":"from elsewhere"}]}}}`,
 		`{"method":"item/completed","params":{"threadId":"th","turnId":"theirs","item":{"type":"agentMessage","id":"m","text":"hello"}}}`)
 	turn := s.view().State.ActiveTurn
-	if turn == nil || turn.Message.Text != "from elsewhere" || len(turn.ResponseParts) != 1 {
+	if turn == nil || turn.Message.Text != "from elsewhere" || turn.ResponseParts.Len() != 1 {
 		t.Errorf("%+v", turn)
 	}
 }

@@ -360,7 +360,7 @@ func TestFirstTurn(t *testing.T) {
 		if _, err := strconv.Atoi(string(test.UpstreamID)); err != nil {
 			t.Errorf("the upstream id %s is not a number", test.UpstreamID)
 		}
-		c := calls(h.now().ActiveTurn.ResponseParts)[1]
+		c := calls(h.now().ActiveTurn.ResponseParts.Slice())[1]
 		if c.Status != state.ToolPendingConfirmation || c.ToolCallID != test.ToolCallID || !reflect.DeepEqual(c.Options, wantOptions) || c.ConfirmationTitle.Text != test.Title {
 			t.Errorf("the call that waits is %+v", c)
 		}

@@ -168,7 +168,7 @@ func TestApprove(t *testing.T) {
 	if s := h.approval(a.ID).State; s != approvals.Confirmed {
 		t.Errorf("after the agent's word: %s", s)
 	}
-	call := h.view().State.ActiveTurn.ResponseParts[0].(*state.ToolCallPart).ToolCall
+	call := h.view().State.ActiveTurn.ResponseParts.At(0).(*state.ToolCallPart).ToolCall
 	if call.Status != state.ToolRunning || call.SelectedOption == nil || call.SelectedOption.ID != "accept" {
 		t.Errorf("the call is %+v", call)
 	}

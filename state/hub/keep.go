@@ -288,7 +288,7 @@ func withoutOldest(st *state.Session) (*state.Session, int) {
 	}
 	if st.ActiveTurn != nil {
 		t := *st.ActiveTurn
-		t.ResponseParts = half(t.ResponseParts)
+		t.ResponseParts = state.PartsOf(half(t.ResponseParts.Slice())...)
 		n.ActiveTurn = &t
 	} else if len(st.Turns) == 1 {
 		t := *st.Turns[0]
@@ -419,7 +419,7 @@ func within(length int, more string) (string, bool) {
 // textLen returns the length of a text of the turn in progress.
 func (n *next) textLen(turn, part string, thought bool) int {
 	if t := n.state.ActiveTurn; t != nil && t.ID == turn {
-		for _, p := range slices.Backward(t.ResponseParts) {
+		for _, p := range t.ResponseParts.Backward() {
 			switch p := p.(type) {
 			case *state.MarkdownPart:
 				if p.ID == part && !thought {

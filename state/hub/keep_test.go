@@ -267,7 +267,7 @@ func TestMaxTextIsToldOnce(t *testing.T) {
 				return on("", &state.SessionDelta{TurnID: "turn-0", PartID: "m", Content: s})
 			},
 			func(v snapshot.Session) string {
-				return v.State.ActiveTurn.ResponseParts[0].(*state.MarkdownPart).Content.String()
+				return v.State.ActiveTurn.ResponseParts.At(0).(*state.MarkdownPart).Content.String()
 			},
 		},
 		"thought": {
@@ -275,7 +275,7 @@ func TestMaxTextIsToldOnce(t *testing.T) {
 				return on("", &state.SessionReasoning{TurnID: "turn-0", PartID: "r", Content: s})
 			},
 			func(v snapshot.Session) string {
-				return v.State.ActiveTurn.ResponseParts[1].(*state.ReasoningPart).Content.String()
+				return v.State.ActiveTurn.ResponseParts.At(1).(*state.ReasoningPart).Content.String()
 			},
 		},
 		"output": {

@@ -58,7 +58,7 @@ func TestP7RealFullDisk(t *testing.T) {
 	}
 	// Some small batch may still fit; not for long, since what waits goes first.
 	h.until("the journal keeps what waits", func() bool { return h.hub.Inbox().Trouble != "" })
-	if n := len(h.view().State.ActiveTurn.ResponseParts); n != len(said)+2 {
+	if n := h.view().State.ActiveTurn.ResponseParts.Len(); n != len(said)+2 {
 		t.Errorf("%d parts are shown", n)
 	}
 	if _, err := h.decide(allow, "accept"); err == nil || len(d.answers("1")) != 0 {

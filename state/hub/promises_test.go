@@ -187,7 +187,8 @@ func text(t *testing.T, v any) string {
 // gaps returns the gap parts of all turns.
 func gaps(st *state.Session) (out []*state.NotificationPart) {
 	for turn := range snapshot.TurnCount(st) {
-		for _, p := range snapshot.TurnParts(st, turn) {
+		for i := range snapshot.PartCount(st, turn) {
+			p := snapshot.PartAt(st, turn, i)
 			if n, ok := p.(*state.NotificationPart); ok && n.Meta["nod.gap"] != nil {
 				out = append(out, n)
 			}
@@ -335,7 +336,7 @@ func behind(store journal.Store, uri string, seen snapshot.Session) error {
 		return fmt.Errorf("%d turns are shown, %d are stored", shown, has)
 	}
 	for turn := range shown {
-		if a, b := len(snapshot.TurnParts(seen.State, turn)), len(snapshot.TurnParts(st, turn)); a > b {
+		if a, b := snapshot.PartCount(seen.State, turn), snapshot.PartCount(st, turn); a > b {
 			return fmt.Errorf("%d parts of turn %d are shown, %d are stored", a, turn, b)
 		}
 	}
@@ -348,7 +349,7 @@ func TestP1GrowingTextInTime(t *testing.T) {
 		h := newHouse(t)
 		h.apply(&state.SessionResponsePart{TurnID: "turn-0", Part: &state.MarkdownPart{ID: "m"}})
 		words := func(st *state.Session) string {
-			return st.ActiveTurn.ResponseParts[0].(*state.MarkdownPart).Content.String()
+			return st.ActiveTurn.ResponseParts.At(0).(*state.MarkdownPart).Content.String()
 		}
 		for i := range 20 {
 			h.apply(&state.SessionDelta{TurnID: "turn-0", PartID: "m", Content: fmt.Sprint(i, " ")})
@@ -381,11 +382,11 @@ func TestP1Crash(t *testing.T) {
 		t.Fatalf("after the crash %s", text(t, st))
 	}
 	cut := st.Turns[1]
-	n := len(before.State.ActiveTurn.ResponseParts)
+	n := before.State.ActiveTurn.ResponseParts.Len()
 	if cut.State != state.TurnError || cut.Error == nil || cut.Error.ErrorType != "nod.restart" || len(cut.ResponseParts) != n+1 {
 		t.Errorf("the open turn is %s", text(t, cut))
 	}
-	if got, want := text(t, cut.ResponseParts[0]), text(t, before.State.ActiveTurn.ResponseParts[0]); got != want {
+	if got, want := text(t, cut.ResponseParts[0]), text(t, before.State.ActiveTurn.ResponseParts.At(0)); got != want {
 		t.Errorf("%s was shown, %s is left", want, got)
 	}
 	if g := gaps(st); len(g) != 1 || cut.ResponseParts[n] != state.ResponsePart(g[0]) {
@@ -1207,7 +1208,7 @@ func TestP10ClockJumps(t *testing.T) {
 		h.apply(&state.SessionResponsePart{TurnID: "turn-0", Part: &state.MarkdownPart{ID: "m"}})
 		want := ""
 		said := func() string {
-			return h.view().State.ActiveTurn.ResponseParts[0].(*state.MarkdownPart).Content.String()
+			return h.view().State.ActiveTurn.ResponseParts.At(0).(*state.MarkdownPart).Content.String()
 		}
 		cursor := h.view().Seq
 		for i, jump := range jumps {

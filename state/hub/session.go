@@ -382,8 +382,8 @@ func (s *session) whereShown(uri string) (snapshot.Part, bool) {
 
 func find(st *state.Session, uri string) (snapshot.Part, bool) {
 	for turn := snapshot.TurnCount(st) - 1; turn >= 0; turn-- {
-		for i, p := range slices.Backward(snapshot.TurnParts(st, turn)) {
-			c, ok := p.(*state.ToolCallPart)
+		for i := snapshot.PartCount(st, turn) - 1; i >= 0; i-- {
+			c, ok := snapshot.PartAt(st, turn, i).(*state.ToolCallPart)
 			if ok && slices.ContainsFunc(c.ToolCall.Content, func(x state.ToolResultContent) bool {
 				return (x.Type == state.ContentTerminal || x.Type == state.ContentSubagent) && state.Value(x.Resource) == uri
 			}) {
@@ -411,7 +411,7 @@ func (s *session) closeTurn(ctx context.Context, reason, gap, sentence string) {
 	t := s.state.ActiveTurn
 	var actions []state.Envelope
 	add := func(a state.Action) { actions = append(actions, state.Envelope{Channel: s.uri, Action: a}) }
-	for _, p := range t.ResponseParts { // a call keeps its output and its answer only if it completes
+	for _, p := range t.ResponseParts.All() { // a call keeps its output and its answer only if it completes
 		c, ok := p.(*state.ToolCallPart)
 		if ok && c.ToolCall.Status == state.ToolRunning && (len(c.ToolCall.Content) > 0 || c.ToolCall.SelectedOption != nil) {
 			add(&state.SessionToolCallComplete{TurnID: t.ID, ToolCallID: c.ToolCall.ToolCallID, Result: state.ToolCallResult{

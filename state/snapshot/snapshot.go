@@ -124,12 +124,20 @@ func TurnCount(s *state.Session) int {
 	return len(s.Turns)
 }
 
-// TurnParts returns the response parts of a turn.
-func TurnParts(s *state.Session, turn int) []state.ResponsePart {
+// PartCount counts the response parts of a turn.
+func PartCount(s *state.Session, turn int) int {
 	if turn < len(s.Turns) {
-		return s.Turns[turn].ResponseParts
+		return len(s.Turns[turn].ResponseParts)
 	}
-	return s.ActiveTurn.ResponseParts
+	return s.ActiveTurn.ResponseParts.Len()
+}
+
+// PartAt returns one response part of a turn.
+func PartAt(s *state.Session, turn, i int) state.ResponsePart {
+	if turn < len(s.Turns) {
+		return s.Turns[turn].ResponseParts[i]
+	}
+	return s.ActiveTurn.ResponseParts.At(i)
 }
 
 // Changed returns the parts by which two states that follow one another differ.
@@ -158,10 +166,15 @@ func Changed(before, after *state.Session) []Part {
 		return out
 	}
 	if was != nil && (is == nil || is.ID == was.ID || len(after.Turns) > n) {
-		parts := TurnParts(after, n)
-		for i, p := range parts {
-			if i >= len(was.ResponseParts) || was.ResponseParts[i] != p {
+		if is != nil && is.ID == was.ID {
+			for i := range is.ResponseParts.Changed(was.ResponseParts) {
 				out = append(out, Part{Kind: Response, Turn: n, Index: i})
+			}
+		} else { // it has ended, which may have ended calls
+			for i, p := range after.Turns[n].ResponseParts {
+				if i >= was.ResponseParts.Len() || was.ResponseParts.At(i) != p {
+					out = append(out, Part{Kind: Response, Turn: n, Index: i})
+				}
 			}
 		}
 		if is == nil || is.Usage != was.Usage {
