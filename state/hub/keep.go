@@ -158,7 +158,11 @@ func (h *Hub) tidyAll(ctx context.Context) {
 		s := h.untidy[0]
 		h.untidy = h.untidy[1:]
 		s.queued = false
+		trouble := h.trouble != ""
 		h.mu.Unlock()
+		if trouble { // the disk has other worries; it is looked at again when they are over
+			continue
+		}
 		if err := s.tidy(ctx); err != nil && !errors.Is(err, ErrNoSession) {
 			h.log.Warn("a session's journal was not tidied", "session", s.uri, "err", err)
 			poke(h.troubled) // what has to be written anew is tried again
