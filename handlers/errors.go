@@ -52,6 +52,8 @@ var (
 		"Nothing was sent. Use one of its buttons."}
 	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "nod cannot write to its data folder, so your answer was not sent",
 		"Is the disk full? Make room and answer again: the request still waits."}
+	problemNotRecorded = &userError{"not-written", http.StatusServiceUnavailable, "nod cannot write to its data folder, so nothing was changed",
+		"Is the disk full? Make room and try again."}
 	problemInternal = &userError{"internal", http.StatusInternalServerError, "Something went wrong in nod",
 		"The log says what. Try again; what is recorded stays."}
 )
@@ -63,6 +65,7 @@ var known = []struct {
 }{
 	{hub.ErrNoSession, problemNoSession},
 	{hub.ErrNoApproval, problemNoApproval},
+	{hub.ErrNotRecorded, problemNotRecorded},
 	{approvals.ErrNotPending, problemNotPending},
 	{approvals.ErrChanged, problemChanged},
 	{approvals.ErrOption, problemOption},
@@ -94,6 +97,8 @@ func publicWords(err error) (string, bool) {
 		return p.Public(), true
 	case errors.Is(err, hub.ErrTurnOpen):
 		return "The agent is still working on the last message. Stop it first, or wait.", true
+	case errors.Is(err, hub.ErrSubagent):
+		return "A sub-agent goes with the session that started it: do that there.", true
 	case errors.Is(err, hub.ErrNoTurn):
 		return "Nothing was running any more.", true
 	}

@@ -492,8 +492,8 @@ func TestUnknownPages(t *testing.T) {
 			t.Errorf("%s: %d, without a way home or not", path, r.status)
 		}
 	}
-	if r := s.get(s.in, "/s/none/live"); r.status != http.StatusNoContent {
-		t.Errorf("the stream of nothing: %d; anything but 204 would be asked again for ever", r.status)
+	if r := s.get(s.in, "/s/none/live"); r.status != http.StatusOK || !strings.Contains(r.body, "event: gone") {
+		t.Errorf("the stream of nothing: %d, and the page is not told to look again: %s", r.status, r.body)
 	}
 }
 

@@ -129,7 +129,7 @@ func (s *Server) afterVerb(c echo.Context, id, draft string, err error) error {
 	}
 	s.Log.Warn("not done", "route", c.Path(), "session", id, "err", err)
 	status := http.StatusBadGateway
-	if errors.Is(err, hub.ErrTurnOpen) || errors.Is(err, hub.ErrNoTurn) {
+	if errors.Is(err, hub.ErrTurnOpen) || errors.Is(err, hub.ErrNoTurn) || errors.Is(err, hub.ErrSubagent) {
 		status = http.StatusConflict
 	}
 	return s.showSession(c, status, id, draft, words)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/r3labs/sse/v2"
 
+	"nod/state/hub"
 	"nod/state/snapshot"
 	"nod/views"
 )
@@ -73,9 +75,6 @@ func (s *Server) inboxLive(c echo.Context) error {
 
 func (s *Server) sessionLive(c echo.Context) error {
 	id := c.Param("id")
-	if _, err := s.Hub.Session(id); err != nil {
-		return c.NoContent(http.StatusNoContent) // for EventSource: do not come back
-	}
 	return s.streams.serve(c, id, func(ctx context.Context, after views.Cursor) ([]byte, views.Cursor, error) {
 		return s.sessionChanges(ctx, id, after)
 	})
@@ -178,6 +177,10 @@ func (t *streams) pump(ctx context.Context, stream, id string, src source, at vi
 	defer beat.Stop()
 	for {
 		data, next, err := src(ctx, at)
+		if errors.Is(err, hub.ErrNoSession) { // deleted: the page asks for itself again, and is told
+			send("gone", []byte("-"))
+			return
+		}
 		if err != nil {
 			t.server.Log.Error("a live page could not be drawn", "err", err)
 			return

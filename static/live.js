@@ -164,6 +164,7 @@
     on('hello');
     on('beat');
     on('bye');
+    on('gone', () => { close(); location.reload(); });
     on('parts', receive);
     s.onerror = () => {
       if (s !== source) return;

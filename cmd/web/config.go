@@ -37,6 +37,7 @@ var commands = map[string]string{
 	"":          "",
 	"login-url": "",
 	"backup":    "a file to write, which is not there yet",
+	"restore":   "a file that nod backup has written",
 	"export":    "a session; the address of its page ends with its id",
 	"import":    "a file that nod export has written",
 }
@@ -47,8 +48,9 @@ Usage:
   nod [flags]            start, and print a link to log in with
   nod login-url [flags]  print another login link for a nod that runs
   nod backup FILE [flags]
-                         copy all of it into a file, also while nod runs; to go
-                         back, put the file in place of nod.db of a nod that is stopped
+                         copy all of it into a file, also while nod runs
+  nod restore FILE [flags]
+                         go back to such a copy; nod must be stopped
   nod export SESSION [flags]
                          write a session to standard output as JSON lines
   nod import FILE [flags]

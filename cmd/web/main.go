@@ -53,6 +53,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return loginURL(ctx, cfg, log, out)
 	case "backup":
 		return backup(ctx, cfg, log, argument, out)
+	case "restore":
+		return restore(ctx, cfg, argument, out)
 	case "export":
 		return export(ctx, cfg, log, argument, out)
 	case "import":
@@ -70,6 +72,24 @@ func backup(ctx context.Context, cfg config, log *slog.Logger, file string, out 
 		_, err := fmt.Fprintln(out, "All sessions are in", file)
 		return err
 	})
+}
+
+// restore goes back to a backup. A running nod would write on into the old file.
+func restore(ctx context.Context, cfg config, file string, out io.Writer) error {
+	lock, err := openData(cfg.Data)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	aside, err := journal.Restore(ctx, cfg.Data, file)
+	if err != nil {
+		return err
+	}
+	if aside != "" {
+		_, _ = fmt.Fprintln(out, "What was here before is in", aside+"; delete it when you are content.")
+	}
+	_, err = fmt.Fprintln(out, "Restored. Nothing that had been decided is sent again. Start nod to see the sessions.")
+	return err
 }
 
 // export writes a session, whether or not nod runs.

@@ -285,3 +285,38 @@ func TestLoginURL(t *testing.T) {
 		t.Errorf("got %q", out.String())
 	}
 }
+
+// TestKeepingCommands: what each says, and that a copy is made beside a nod that
+// runs and put back only where none does.
+func TestKeepingCommands(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data, config := filepath.Join(t.TempDir(), "data"), write(t, "")
+	say := func(args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if err := run(t.Context(), append(args, "--data", data, "--config", config), &out, &errs); err != nil {
+			return err.Error()
+		}
+		return out.String()
+	}
+	expect := func(got, want string) {
+		t.Helper()
+		if !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	expect(say("backup", copied), "there is no data folder")
+	r, _, _ := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", config)
+	expect(say("backup", copied), "All sessions are in "+copied)
+	expect(say("backup", copied), "no backup was made")
+	expect(say("restore", copied), "another nod is using the data folder")
+	expect(say("import", copied), "another nod is using the data folder")
+	expect(say("export", "none"), "there is no session “none”")
+	r.stop(t)
+	expect(say("restore", config), "is empty, so it was not restored")
+	expect(say("restore", filepath.Join(data, "nothing")), "no such file")
+	expect(say("import", copied), "nothing was imported")
+	expect(say("restore", copied), "What was here before is in "+data)
+	expect(say("backup", filepath.Join(data, "again")), "All sessions are in")
+}

@@ -161,6 +161,7 @@ func (h *Hub) tidyAll(ctx context.Context) {
 		h.mu.Unlock()
 		if err := s.tidy(ctx); err != nil && !errors.Is(err, ErrNoSession) {
 			h.log.Warn("a session's journal was not tidied", "session", s.uri, "err", err)
+			poke(h.troubled) // what has to be written anew is tried again
 		}
 	}
 	h.unloadIdle(ctx)

@@ -36,7 +36,7 @@ var formats = []format{
 var (
 	errForeign = errors.New("it is the database of another program; use another data folder")
 	errNewer   = errors.New("it was written by a newer nod; use that nod, or another data folder")
-	errDamaged = errors.New("it is damaged or no database; put a backup in its place, or use another data folder")
+	errDamaged = errors.New("it is damaged or no database; go back to a backup with “nod restore”, or use another data folder")
 )
 
 // inspect returns the format of a file, 0 if there is nothing in it yet. It only
