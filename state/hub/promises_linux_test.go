@@ -47,17 +47,16 @@ func TestP7RealFullDisk(t *testing.T) {
 		said = append(said, word)
 		h.apply(&state.SessionResponsePart{TurnID: "turn-0", Part: &state.MarkdownPart{ID: "m", Content: state.NewText(word)}})
 	}
-	for h.hub.Inbox().Trouble == "" {
+	// At first there is room again now and then, as SQLite moves what it has written.
+	for refused := 0; refused < 20; refused++ {
 		if len(said) > 1000 {
 			t.Fatal("it is never full")
 		}
 		say()
+		if h.hub.Inbox().Trouble == "" {
+			refused = 0
+		}
 	}
-	for range 3 {
-		say()
-	}
-	// Some small batch may still fit; not for long, since what waits goes first.
-	h.until("the journal keeps what waits", func() bool { return h.hub.Inbox().Trouble != "" })
 	if n := h.view().State.ActiveTurn.ResponseParts.Len(); n != len(said)+2 {
 		t.Errorf("%d parts are shown", n)
 	}
