@@ -307,10 +307,13 @@ func withoutOldest(st *state.Session) (*state.Session, int) {
 // nothing may happen between the snapshot and its row.
 func (s *session) beginAnew(ctx context.Context, st *state.Session, cut int) error {
 	seq := s.seq + 1
-	terminals := snapshot.Terminals{}
-	for uri, t := range s.terminals.All() {
-		if _, ok := find(st, uri); ok {
-			terminals = terminals.With(uri, t)
+	terminals := s.terminals
+	if st != s.state { // those that nothing shows any more go, too
+		terminals = snapshot.Terminals{}
+		for uri, t := range s.terminals.All() {
+			if _, ok := find(st, uri); ok {
+				terminals = terminals.With(uri, t)
+			}
 		}
 	}
 	kept := slices.DeleteFunc(slices.Clone(s.approvals), func(a *approvals.Approval) bool {

@@ -233,13 +233,13 @@ func (s *session) replay(n *next, e journal.Event) error {
 
 // closeAfterRestart ends what the last process left open.
 func (s *session) closeAfterRestart(ctx context.Context, clean bool) {
-	if err := s.lock(); err != nil {
-		s.mu.Lock()
-		s.unreadable(err)
-		s.mu.Unlock()
+	if s.lock() != nil { // it was deleted, which cannot be yet
 		return
 	}
 	defer s.mu.Unlock()
+	if s.damaged {
+		return
+	}
 	if s.state.ActiveTurn != nil {
 		gap := ""
 		if !clean {
