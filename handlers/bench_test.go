@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"testing"
 	"time"
 
@@ -91,6 +92,60 @@ func (s *site) firstByte(path string) (time.Duration, int64) {
 			return took, n
 		}
 	}
+}
+
+// held returns what is in use of the heap.
+func held() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// jsonSize is how large a session is as JSON, its terminals included.
+func (s *site) jsonSize(id string) (n int) {
+	s.t.Helper()
+	v, err := s.hub.Session(id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	add := func(x any) {
+		raw, err := state.Marshal(x)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		n += len(raw)
+	}
+	add(v.State)
+	for _, terminal := range v.Terminals.All() {
+		add(terminal)
+	}
+	return n
+}
+
+// BenchmarkHeld compares what the hub holds of a session of 10,000 events with
+// the session's own JSON: as it has grown, and as it was loaded.
+func BenchmarkHeld(b *testing.B) {
+	dir := b.TempDir()
+	s := newSiteIn(b, dir)
+	before := held()
+	id := s.longSession()
+	live := held() - before
+	size := s.jsonSize(id)
+	s.leave()
+	s = newSiteIn(b, dir)
+	before = held()
+	if _, err := s.hub.Session(id); err != nil {
+		b.Fatal(err)
+	}
+	loaded := held() - before
+	s.leave()
+	for b.Loop() {
+	}
+	b.ReportMetric(float64(live)/float64(size), "memory/JSON(live)")
+	b.ReportMetric(float64(loaded)/float64(size), "memory/JSON(loaded)")
+	b.ReportMetric(float64(size), "B/JSON")
 }
 
 // BenchmarkOpen is the time to the first byte of the page of a session of 10,000
