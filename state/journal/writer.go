@@ -13,7 +13,7 @@ import (
 const (
 	// flushAfter bounds what a crash can take of streaming text: 25 ms, of which
 	// the rest is for the commit itself and for one that is under way.
-	flushAfter = 15 * time.Millisecond
+	flushAfter = 10 * time.Millisecond
 	// maxGroup bounds how many batches share one transaction, and with it how
 	// long the first of them waits.
 	maxGroup = 256
