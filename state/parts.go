@@ -104,19 +104,19 @@ func (p *NotificationPart) MarshalJSONTo(e *jsontext.Encoder) error {
 // MarshalJSONTo writes the part as it came.
 func (p *OpaquePart) MarshalJSONTo(e *jsontext.Encoder) error { return e.WriteValue(p.Raw) }
 
-// partVariant chooses the type of a response part by its kind.
-func partVariant(raw jsontext.Value) (reflect.Type, error) {
-	kind, err := discriminant("kind", raw)
-	return map[string]reflect.Type{
+func init() {
+	types := map[string]reflect.Type{
 		"markdown":           reflect.TypeFor[MarkdownPart](),
 		"reasoning":          reflect.TypeFor[ReasoningPart](),
 		"contentRef":         reflect.TypeFor[ContentRefPart](),
 		"toolCall":           reflect.TypeFor[ToolCallPart](),
 		"systemNotification": reflect.TypeFor[NotificationPart](),
-	}[kind], err
+	}
+	variants[reflect.TypeFor[ResponsePart]()] = func(raw jsontext.Value) (reflect.Type, error) {
+		kind, err := discriminant("kind", raw)
+		return types[kind], err
+	}
 }
-
-func init() { variants[reflect.TypeFor[ResponsePart]()] = partVariant }
 
 func unmarshalPart(d *jsontext.Decoder, p *ResponsePart) error {
 	raw, err := d.ReadValue()

@@ -91,12 +91,13 @@ func (p *CommandPart) MarshalJSONTo(e *jsontext.Encoder) error {
 func (p *OpaqueTerminalPart) MarshalJSONTo(e *jsontext.Encoder) error { return e.WriteValue(p.Raw) }
 
 func init() {
+	types := map[string]reflect.Type{
+		"unclassified": reflect.TypeFor[UnclassifiedPart](),
+		"command":      reflect.TypeFor[CommandPart](),
+	}
 	variants[reflect.TypeFor[TerminalPart]()] = func(raw jsontext.Value) (reflect.Type, error) {
 		kind, err := discriminant("type", raw)
-		return map[string]reflect.Type{
-			"unclassified": reflect.TypeFor[UnclassifiedPart](),
-			"command":      reflect.TypeFor[CommandPart](),
-		}[kind], err
+		return types[kind], err
 	}
 }
 

@@ -15,6 +15,14 @@ import (
 // status is a mark, a word and a colour: never the colour alone.
 type status struct{ class, mark, word string }
 
+// What a session and a sub-agent can both be.
+var (
+	needsYou = status{"need", "▲", "needs you"}
+	working  = status{"run", "●", "working"}
+	failed   = status{"bad", "✕", "failed"}
+	done     = status{"idle", "✓", "done"}
+)
+
 // Need counts the requests of a session that wait for a person.
 func Need(s snapshot.Session) int {
 	n := 0
@@ -29,19 +37,19 @@ func Need(s snapshot.Session) int {
 func statusOf(s snapshot.Session) status {
 	switch st := s.State; {
 	case Need(s) > 0 || st.Summary.Status.Activity() == state.StatusInputNeeded:
-		return status{"need", "▲", "needs you"}
+		return needsYou
 	case st.ActiveTurn != nil:
-		return status{"run", "●", "working"}
+		return working
 	case len(st.Turns) == 0:
 		return status{"idle", "○", "new"}
 	}
 	switch last := s.State.Turns[len(s.State.Turns)-1]; last.State {
 	case state.TurnError:
-		return status{"bad", "✕", "failed"}
+		return failed
 	case state.TurnCancelled:
 		return status{"idle", "■", "stopped"}
 	}
-	return status{"idle", "✓", "done"}
+	return done
 }
 
 // group is one heading of the list of sessions.
@@ -302,13 +310,13 @@ func subagents(s snapshot.Session, t *state.ToolCall) (out []snapshot.Child) {
 func childStatus(c snapshot.Child) status {
 	switch c.Summary.Status.Activity() {
 	case state.StatusInputNeeded:
-		return status{"need", "▲", "needs you"}
+		return needsYou
 	case state.StatusInProgress:
-		return status{"run", "●", "working"}
+		return working
 	case state.StatusError:
-		return status{"bad", "✕", "failed"}
+		return failed
 	}
-	return status{"idle", "✓", "done"}
+	return done
 }
 
 // asker is the sub-agent that asks, if it is not the session itself.

@@ -111,6 +111,13 @@ func (h *Hub) add(s *session) {
 	h.changed()
 }
 
+// all returns the sessions, oldest first.
+func (h *Hub) all() []*session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.order)
+}
+
 // noteAsked remembers whose approvals these are.
 func (h *Hub) noteAsked(s *session, list []*approvals.Approval) {
 	h.mu.Lock()
@@ -276,11 +283,6 @@ func (h *Hub) Send(ctx context.Context, id, text string) error {
 	}
 	if st.ActiveTurn != nil {
 		return ErrTurnOpen
-	}
-	if st.Summary.Status.Archived() { // who writes to it wants it back
-		if err := s.archive(ctx, false); err != nil {
-			return err
-		}
 	}
 	// A browser that leaves now has still sent its message.
 	return h.up.Dispatch(context.WithoutCancel(ctx), st, &state.SessionTurnStarted{Message: state.UserMessage(text)})

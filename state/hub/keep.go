@@ -65,8 +65,6 @@ type upkeep struct {
 	since    int    // bytes of actions after it
 }
 
-func (u *upkeep) grown(bytes int) { u.since += bytes }
-
 // wantsSnapshot: a snapshot is due when what would have to be read after it is
 // half as much as itself. So a long session is written out a few times, not at
 // every turn, and opening it costs one and a half times its size at most.
@@ -135,10 +133,7 @@ func (h *Hub) recovered(ctx context.Context) bool {
 	if h.store.Append(ctx, journal.Batch{}) != nil { // it comes after all that waits
 		return false
 	}
-	h.mu.Lock()
-	order := slices.Clone(h.order)
-	h.mu.Unlock()
-	for _, s := range order {
+	for _, s := range h.all() {
 		if err := s.recorded(ctx); err != nil {
 			h.log.Warn("a session is not on disk yet", "session", s.uri, "err", err)
 			return false
@@ -499,9 +494,7 @@ func (h *Hub) unloadIdle(ctx context.Context) {
 // thing that nod has seen, so that neither a wrong clock at its start nor a long
 // absence makes everything old.
 func (h *Hub) retain(ctx context.Context, up time.Duration) {
-	h.mu.Lock()
-	order := slices.Clone(h.order)
-	h.mu.Unlock()
+	order := h.all()
 	newest := int64(0)
 	for _, s := range order {
 		s.mu.Lock()
@@ -571,15 +564,11 @@ func (h *Hub) Archive(ctx context.Context, id string, archived bool) error {
 		return err
 	}
 	defer s.sending.Unlock()
-	return s.archive(ctx, archived)
-}
-
-func (s *session) archive(ctx context.Context, archived bool) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	return s.hub.notRecorded(s.commit(ctx, state.Source{}, []state.Envelope{{Channel: s.uri, Action: &state.SessionIsArchivedChanged{IsArchived: archived}}}, nil))
+	return h.notRecorded(s.commit(ctx, state.Source{}, []state.Envelope{{Channel: s.uri, Action: &state.SessionIsArchivedChanged{IsArchived: archived}}}, nil))
 }
 
 // Delete forgets a session and its sub-agents for good.

@@ -26,15 +26,20 @@ type head struct {
 
 // row returns the session's row.
 func (s *session) row(st *state.Session, open bool, at int64, cut int) (journal.Session, error) {
-	h := head{Summary: st.Summary, LastEvent: at, Cut: cut}
-	if n := len(st.Turns); n > 0 {
-		h.Last = st.Turns[n-1].State
-	}
+	h := head{Summary: st.Summary, LastEvent: at, Cut: cut, Last: lastTurn(st)}
 	if s.parent != nil {
 		h.Parent = s.parent.uri
 	}
 	raw, err := state.Marshal(h)
 	return journal.Session{URI: s.uri, Head: raw, Open: open}, err
+}
+
+// lastTurn is how the last turn ended, "" if there was none.
+func lastTurn(st *state.Session) state.TurnState {
+	if n := len(st.Turns); n > 0 {
+		return st.Turns[n-1].State
+	}
+	return ""
 }
 
 // New brings the sessions back from the journal: their summaries, and the rest
@@ -149,6 +154,7 @@ func (s *session) load(ctx context.Context) error {
 		}
 		bytes += len(e.Action)
 	}
+	maps.Copy(s.changesets, n.changesets)
 	s.lastEvent = max(s.lastEvent, n.at)
 	stored, err := s.hub.store.Approvals(ctx, s.uri)
 	if err != nil {
@@ -173,11 +179,7 @@ func (s *session) load(ctx context.Context) error {
 
 // unload forgets what the journal has. Call with mu held.
 func (s *session) unload() {
-	last := state.TurnState("")
-	if n := len(s.state.Turns); n > 0 {
-		last = s.state.Turns[n-1].State
-	}
-	s.state, s.loaded = stub(s.state.Summary, last), false
+	s.state, s.loaded = stub(s.state.Summary, lastTurn(s.state)), false
 	s.terminals, s.changesets, s.approvals = snapshot.Terminals{}, map[string]*state.Changeset{}, nil
 	s.changes, s.shownIn, s.sources = changes{}, map[string]snapshot.Part{}, nil
 }
@@ -196,7 +198,7 @@ func channelsAt(uri string, seq uint64, st *state.Session, terminals snapshot.Te
 	return out
 }
 
-// decode is the reverse of channels.
+// decode is the reverse of channelsAt.
 func (s *session) decode(n *next, raw json.RawMessage) error {
 	channels, err := channelsOf(raw, s.uri)
 	if err != nil {
@@ -227,7 +229,6 @@ func (s *session) replay(n *next, e journal.Event) error {
 	}
 	n.seq, n.at = e.Seq, e.Time
 	s.reduce(n, state.Envelope{Channel: e.Channel, Action: a})
-	maps.Copy(s.changesets, n.changesets)
 	return nil
 }
 

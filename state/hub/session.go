@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,8 +57,8 @@ type session struct {
 // sourceKey is a hash of a Source: a session may have had very many.
 type sourceKey [16]byte
 
-func keyOf(s state.Source) sourceKey {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", len(s.Epoch), s.Epoch, s.ID))
+func keyOf(epoch, id string) sourceKey {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", len(epoch), epoch, id))
 	return sourceKey(sum[:16])
 }
 
@@ -196,8 +197,14 @@ func (s *session) plan(from state.Source, actions []state.Envelope, changes []ch
 		n.buffered = n.buffered && growing(e.Action)
 		before := n.state
 		s.reduce(n, e)
+		if state.OfTerminal(e.Action) {
+			n.shown = append(n.shown, e.Channel)
+		}
 		if n.state == before { // a call that is not there starts nobody
 			continue
+		}
+		for _, p := range snapshot.Changed(before, n.state) {
+			n.marks = append(n.marks, mark{p, n.seq})
 		}
 		if err := s.startChildren(n, e.Action); err != nil {
 			return nil, err
@@ -286,11 +293,11 @@ func (s *session) had(from state.Source) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			sources[keyOf(state.Source{Epoch: known.Epoch, ID: known.ID})] = struct{}{}
+			sources[keyOf(known.Epoch, known.ID)] = struct{}{}
 		}
 		s.sources = sources
 	}
-	_, had := s.sources[keyOf(from)]
+	_, had := s.sources[keyOf(from.Epoch, from.ID)]
 	return had, nil
 }
 
@@ -298,18 +305,13 @@ func (s *session) had(from state.Source) (bool, error) {
 func (s *session) reduce(n *next, e state.Envelope) {
 	switch {
 	case e.Channel == s.uri:
-		before := n.state
-		n.state = state.ReduceSession(before, e.Action, n.at)
-		for _, p := range snapshot.Changed(before, n.state) {
-			n.marks = append(n.marks, mark{p, n.seq})
-		}
+		n.state = state.ReduceSession(n.state, e.Action, n.at)
 	case state.OfTerminal(e.Action):
 		t := n.terminals.Get(e.Channel)
 		if t == nil {
 			t = &state.Terminal{Content: []state.TerminalPart{}, Claim: state.SessionClaim(s.uri)}
 		}
 		n.terminals = n.terminals.With(e.Channel, state.ReduceTerminal(t, e.Action))
-		n.shown = append(n.shown, e.Channel)
 	case state.OfChangeset(e.Action):
 		c := cmp.Or(n.changesets[e.Channel], s.changesets[e.Channel])
 		if c == nil {
@@ -324,15 +326,13 @@ func (s *session) reduce(n *next, e state.Envelope) {
 
 // install makes what plan has laid out true. Call with mu held.
 func (s *session) install(n *next) {
-	if n.batch.Source != (journal.Source{}) && s.sources != nil {
-		s.sources[keyOf(state.Source{Epoch: n.batch.Source.Epoch, ID: n.batch.Source.ID})] = struct{}{}
+	if from := n.batch.Source; from != (journal.Source{}) && s.sources != nil {
+		s.sources[keyOf(from.Epoch, from.ID)] = struct{}{}
 	}
 	summaryChanged := n.state.Summary != s.state.Summary
 	turnEnded := s.state.ActiveTurn != nil && n.state.ActiveTurn == nil
 	s.seq, s.lastEvent, s.state, s.terminals, s.approvals, s.open = n.seq, n.at, n.state, n.terminals, n.approvals, n.open
-	for uri, c := range n.changesets {
-		s.changesets[uri] = c
-	}
+	maps.Copy(s.changesets, n.changesets)
 	for _, m := range n.marks {
 		if m.part.Kind == snapshot.Root {
 			s.shownIn = map[string]snapshot.Part{}
@@ -341,7 +341,9 @@ func (s *session) install(n *next) {
 		s.changes.note(m.part, m.seq)
 	}
 	for _, uri := range n.shown {
-		s.touchShown(uri)
+		if p, ok := s.whereShown(uri); ok {
+			s.changes.note(p, s.seq)
+		}
 	}
 	for _, c := range n.children {
 		s.hub.add(c)
@@ -354,16 +356,9 @@ func (s *session) install(n *next) {
 		s.hub.touchInbox()
 		s.tellParent(n.changed)
 	}
-	s.log.grown(n.bytes)
+	s.log.since += n.bytes
 	if turnEnded || s.broken || s.log.wantsSnapshot() || s.seq-s.log.tidied > maxUntidied {
 		s.hub.tidyLater(s)
-	}
-}
-
-// touchShown marks the response part that shows a terminal or a sub-agent.
-func (s *session) touchShown(uri string) {
-	if p, ok := s.whereShown(uri); ok {
-		s.changes.note(p, s.seq)
 	}
 }
 

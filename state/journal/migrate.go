@@ -52,7 +52,7 @@ func inspect(ctx context.Context, file string) (int, error) {
 		// has to be rolled back first, as any program would.
 		version, err = inspectAs(ctx, dsn(file, "rw"))
 	}
-	if c := code(err) & 0xff; c == sqliteCorrupt || c == sqliteNotADB {
+	if isDamage(err) {
 		err = fmt.Errorf("%w (%w)", errDamaged, err)
 	}
 	return version, err

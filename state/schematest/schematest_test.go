@@ -25,9 +25,9 @@ func shared(t *testing.T, name ...string) string {
 
 func pinned(t *testing.T) *Validator {
 	t.Helper()
-	v, err := Compile(shared(t, "schemas", "ahp-state.schema.json"))
-	if err != nil {
-		t.Fatal(err)
+	v := Pinned(t)
+	if v == nil {
+		t.Skip("the schema is not here; NOD_SHARED may name the folder that holds it")
 	}
 	return v
 }
