@@ -1,6 +1,7 @@
-// Package ansi makes readable text of what a program wrote to a terminal: escape
-// sequences are taken out, carriage returns and backspaces do what they do on a
-// screen, and no control character is left.
+// Package ansi makes readable what a program wrote to a terminal: [Screen] shows
+// it in colours while it grows, [Text] makes plain text of all of it. In both,
+// carriage returns and backspaces do what they do on a screen, and no control
+// character is left.
 package ansi
 
 import (
