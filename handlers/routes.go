@@ -96,7 +96,9 @@ var routes = []route{
 	{"GET", "/s/:id/live", operator, (*Server).sessionLive},  // ?since=cursor
 	{"POST", "/s/:id/messages", operator, (*Server).message}, // text
 	{"POST", "/s/:id/stop", operator, (*Server).stop},
-	{"GET", "/s/:id/turns/:turn/parts/:part", operator, (*Server).whole}, // counted from 0
+	{"GET", "/s/:id/turns/:turn/parts/:part", operator, (*Server).whole},                // counted from 0
+	{"GET", "/s/:id/turns/:turn/parts/:part/files", operator, (*Server).partFiles},      // ?from=file
+	{"GET", "/s/:id/turns/:turn/parts/:part/files/:file", operator, (*Server).partFile}, // ?from=line
 
 	{"GET", "/archive", operator, (*Server).archived},
 	{"POST", "/s/:id/archive", operator, (*Server).archive},
@@ -104,8 +106,11 @@ var routes = []route{
 	{"GET", "/s/:id/delete", operator, (*Server).deleteForm},
 	{"POST", "/s/:id/delete", operator, (*Server).delete},
 
-	{"GET", "/approvals/:id", operator, (*Server).approval}, // id: of an approval
-	{"POST", "/approvals/:id", operator, (*Server).decide},  // option, digest, nonce
+	{"GET", "/approvals/:id", operator, (*Server).approval},                // id: of an approval
+	{"POST", "/approvals/:id", operator, (*Server).decide},                 // option, digest, nonce
+	{"GET", "/approvals/:id/files", operator, (*Server).requestFiles},      // ?from=file
+	{"GET", "/approvals/:id/files/:file", operator, (*Server).requestFile}, // ?from=line
+	{"GET", "/approvals/:id/raw", operator, (*Server).requestRaw},
 }
 
 // bodyLimit bounds every form; a prompt with a pasted log fits.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/a-h/templ"
 
-	"nod/views/diff"
 	"nod/views/reveal"
 )
 
@@ -59,39 +57,4 @@ func writeRuns(b *strings.Builder, line reveal.Line) {
 			b.WriteString(`<span class="sp">` + templ.EscapeString(r.Text) + `</span>`)
 		}
 	}
-}
-
-// diffLine is one line of a diff. What is not plain text in it shows as in
-// revealed, but spaces and tabs stay what they are: code is full of them.
-func diffLine(l diff.Line) templ.Component {
-	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
-		var b strings.Builder
-		class, sign := "", " "
-		switch l.Kind {
-		case diff.Plus:
-			class, sign = "a", "+"
-		case diff.Minus:
-			class, sign = "d", "-"
-		case diff.Hunk, diff.Note:
-			class, sign = "h", ""
-		}
-		b.WriteString(`<div class="` + class + `">` + sign)
-		for _, line := range reveal.Reveal(l.Text) {
-			for _, r := range line {
-				switch r.Kind {
-				case reveal.Hidden:
-					b.WriteString(`<span class="hid">` + templ.EscapeString(r.Text) + `</span>`)
-				case reveal.Space:
-					b.WriteString(strings.Repeat(" ", utf8.RuneCountInString(r.Text)))
-				case reveal.Tab:
-					b.WriteByte('\t')
-				default:
-					b.WriteString(templ.EscapeString(r.Text))
-				}
-			}
-		}
-		b.WriteString("</div>")
-		_, err := io.WriteString(w, b.String())
-		return err
-	})
 }

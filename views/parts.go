@@ -11,7 +11,6 @@ import (
 	"nod/state/approvals"
 	"nod/state/snapshot"
 	"nod/views/ansi"
-	"nod/views/diff"
 	"nod/views/reveal"
 )
 
@@ -113,28 +112,6 @@ func sizeWords(s string) string {
 		words += fmt.Sprintf(", %d hidden", hidden)
 	}
 	return words
-}
-
-// diffName names a file, and where it came from.
-func diffName(f diff.File) string {
-	if f.OldName != "" && f.OldName != f.Name {
-		return f.OldName + " → " + f.Name
-	}
-	return f.Name
-}
-
-func diffWords(f diff.File) string {
-	switch f.Kind {
-	case diff.Add:
-		return fmt.Sprintf("new, +%d", f.Added)
-	case diff.Delete:
-		return fmt.Sprintf("deleted, −%d", f.Removed)
-	case diff.Rename:
-		return fmt.Sprintf("moved, +%d −%d", f.Added, f.Removed)
-	case diff.Binary:
-		return "binary"
-	}
-	return fmt.Sprintf("+%d −%d", f.Added, f.Removed)
 }
 
 // Part draws one part of a session page.

@@ -1389,7 +1389,7 @@ func toolCall(s snapshot.Session, n, i int, t *state.ToolCall) templ.Component {
 		}
 		switch toolInputKind(t) {
 		case "diff":
-			templ_7745c5c3_Err = diffView(state.Value(t.ToolInput), maxDiffLines).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = diffView(PartChanges(ctx, s, n, i).list(0)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

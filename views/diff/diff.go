@@ -43,10 +43,11 @@ type File struct {
 	Name    string // where it is afterwards, or was if it is deleted; "" if the diff does not say
 	OldName string // where it came from, if that is another name
 	Kind    FileKind
-	Added   int // lines added and removed, those in Cut too
+	Added   int // lines added and removed, kept or not
 	Removed int
-	Lines   []Line
-	Cut     int // how many lines are left out of Lines
+	Count   int    // lines, kept or not
+	Size    int    // bytes of them, with their signs and ends
+	Lines   []Line // those that are kept
 }
 
 // Line is one line of a diff.
@@ -57,11 +58,12 @@ type Line struct {
 	New  int
 }
 
-// Parse reads s and keeps up to maxLines lines of all files together. What is left
-// out is counted in Cut. The texts are parts of s, not copies. If the first line
-// ends with CRLF all line ends are taken to; else a CR belongs to its line.
-func Parse(s string, maxLines int) []File {
-	p := parser{rest: s, room: maxLines}
+// Parse reads s and keeps the lines for which keep says so, which is asked about
+// each line of each file in order, both counted from 0. Those it does not keep are
+// counted. The texts are parts of s, not copies. If the first line ends with CRLF
+// all line ends are taken to; else a CR belongs to its line.
+func Parse(s string, keep func(file, line int) bool) []File {
+	p := parser{rest: s, keep: keep}
 	if first, _, ok := strings.Cut(s, "\n"); ok && strings.HasSuffix(first, "\r") {
 		p.eol = "\r"
 	}
@@ -74,7 +76,7 @@ func Parse(s string, maxLines int) []File {
 type parser struct {
 	rest  string // not read yet
 	eol   string // what to take off the end of every line
-	room  int    // how many more lines may be kept
+	keep  func(file, line int) bool
 	files []File
 
 	// of the last file
@@ -117,8 +119,8 @@ func (p *parser) line(s string) {
 		p.names(s)
 	case strings.HasPrefix(s, "@@"):
 		p.openHunk(s)
-	case p.binary: // not for people, but not left out in silence
-		p.file().Cut++
+	case p.binary:
+		p.note(s)
 	case s == "-- " && p.complete(): // a mail's signature follows
 		p.endHunk()
 		p.note(s)
@@ -148,18 +150,21 @@ func (p *parser) endHunk() {
 
 func (p *parser) put(l Line) {
 	f := p.file()
+	f.Size += len(l.Text) + len("\n")
 	switch l.Kind {
 	case Plus:
 		f.Added++
+		f.Size++
 	case Minus:
 		f.Removed++
+		f.Size++
+	case Context:
+		f.Size++
 	}
-	if p.room <= 0 {
-		f.Cut++
-		return
+	if p.keep(len(p.files)-1, f.Count) {
+		f.Lines = append(f.Lines, l)
 	}
-	p.room--
-	f.Lines = append(f.Lines, l)
+	f.Count++
 }
 
 func (p *parser) note(s string) { p.put(Line{Kind: Note, Text: s}) }

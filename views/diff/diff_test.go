@@ -84,7 +84,7 @@ func TestParse(t *testing.T) {
 		{"binary without git", "--- a/x\n+++ b/x\n" + hunk + "Binary files a/y and b/y differ\n", []File{{Name: "x", Kind: Update, Added: 1, Removed: 1, Lines: body}, {Name: "y", Kind: Binary, Lines: []Line{{Note, "Binary files a/y and b/y differ", 0, 0}}}}},
 		{"binary files without git", "Binary files old/x y and new/x y differ\nBinary files a/z and /dev/null differ\n", []File{
 			{Name: "new/x y", OldName: "old/x y", Kind: Binary, Lines: []Line{{Note, "Binary files old/x y and new/x y differ", 0, 0}}}, {Name: "z", Kind: Binary, Lines: []Line{{Note, "Binary files a/z and /dev/null differ", 0, 0}}}}},
-		{"binary patch", "diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 5\nMcmZ?wbhEHb\n\n+literal\n\ndiff --git a/y b/y\n" + hunk, []File{{Name: "x", Kind: Binary, Lines: []Line{{Note, "GIT binary patch", 0, 0}}, Cut: 5}, {Name: "y", Kind: Update, Added: 1, Removed: 1, Lines: body}}},
+		{"binary patch", "diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 5\nMcmZ?wbhEHb\n\n+literal\n\ndiff --git a/y b/y\n" + hunk, []File{{Name: "x", Kind: Binary, Lines: []Line{{Note, "GIT binary patch", 0, 0}, {Note, "literal 5", 0, 0}, {Note, "McmZ?wbhEHb", 0, 0}, {Note, "", 0, 0}, {Note, "+literal", 0, 0}, {Note, "", 0, 0}}}, {Name: "y", Kind: Update, Added: 1, Removed: 1, Lines: body}}},
 		{"quoted names", "diff --git \"a/caf\\303\\251\\t\\\"x\\\".txt\" \"b/caf\\303\\251\\t\\\"x\\\".txt\"\n--- \"a/caf\\303\\251\\t\\\"x\\\".txt\"\n+++ \"b/caf\\303\\251\\t\\\"x\\\".txt\"\n" + hunk, []File{{Name: "café\t\"x\".txt", Kind: Update, Added: 1, Removed: 1, Lines: body}}},
 		{"one quoted name", "diff --git a/x \"b/\\303\\251\"\nrename from x\nrename to \"\\303\\251\"\n", []File{{Name: "é", OldName: "x", Kind: Rename}}},
 		{"names with spaces", "diff --git a/a b/c b/a b/c\nold mode 100644\n", []File{{Name: "a b/c", Kind: Update, Lines: []Line{{Note, "old mode 100644", 0, 0}}}}},
@@ -96,23 +96,46 @@ func TestParse(t *testing.T) {
 		{"no newline at the end", "@@ -1 +1 @@\n-a\n+b", []File{{Kind: Update, Added: 1, Removed: 1, Lines: []Line{{Hunk, "@@ -1 +1 @@", 1, 1}, {Minus, "a", 1, 0}, {Plus, "b", 0, 1}}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Parse(c.in, 1000); !reflect.DeepEqual(got, c.want) {
+			got := Parse(c.in, all)
+			for i, f := range got {
+				size := 0
+				for _, l := range f.Lines {
+					size += len(l.Text) + len("\n")
+					if l.Kind == Plus || l.Kind == Minus || l.Kind == Context {
+						size++
+					}
+				}
+				if f.Count != len(f.Lines) || f.Size != size {
+					t.Errorf("%q: %d lines, %d bytes, but %+v", c.in, f.Count, f.Size, f.Lines)
+				}
+				got[i].Count, got[i].Size = 0, 0
+			}
+			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%q\n got %+v\nwant %+v", c.in, got, c.want)
 			}
 		})
 	}
 }
 
-func TestParseKeepsAtMostMaxLines(t *testing.T) {
+func all(int, int) bool { return true }
+
+// upTo keeps n lines.
+func upTo(n int) func(int, int) bool {
+	return func(int, int) bool { n--; return n >= 0 }
+}
+
+func TestParseCountsWhatItDoesNotKeep(t *testing.T) {
 	two := git + strings.ReplaceAll(git, "x.go", "y.go")
-	for max, want := range map[int][4]int{100: {10, 0, 10, 0}, 20: {10, 0, 10, 0}, 13: {10, 0, 3, 7}, 10: {10, 0, 0, 10}, 1: {1, 9, 0, 10}, 0: {0, 10, 0, 10}, -1: {0, 10, 0, 10}} {
-		f := Parse(two, max)
-		if got := [4]int{len(f[0].Lines), f[0].Cut, len(f[1].Lines), f[1].Cut}; got != want {
-			t.Errorf("%d: kept and cut %v, want %v", max, got, want)
-		}
-		if f[0].Added != 3 || f[1].Added != 3 || f[1].Removed != 1 || f[1].Name != "y.go" {
-			t.Errorf("%d: what is cut is not counted: %+v", max, f)
-		}
+	whole := Parse(two, all)
+	some := Parse(two, func(file, line int) bool { return file == 1 && line >= 2 && line < 5 })
+	if len(some[0].Lines) != 0 || !reflect.DeepEqual(some[1].Lines, whole[1].Lines[2:5]) {
+		t.Errorf("kept %+v", some)
+	}
+	for i := range some {
+		some[i].Lines, whole[i].Lines = nil, nil
+	}
+	if !reflect.DeepEqual(some, whole) || whole[0].Count != 10 || whole[1].Added != 3 {
+		t.Errorf("%+v, but with all lines %+v", some, whole)
 	}
 }
 
@@ -128,7 +151,7 @@ func TestLargeDiffIsQuick(t *testing.T) {
 		"names of 2 MB":       "diff --git " + strings.Repeat(" b/", 700_000) + "\n--- \"" + strings.Repeat("\\\"", 1<<20),
 	} {
 		start := time.Now()
-		files := Parse(s, 100_000)
+		files := Parse(s, all)
 		t.Logf("%s: %v", name, time.Since(start)) // milliseconds; what is quadratic runs into the timeout of go test
 		if len(files) == 0 {
 			t.Errorf("%s: nothing", name)
@@ -144,9 +167,9 @@ func FuzzParse(f *testing.F) {
 		if max < 0 || max > 1<<20 {
 			max = 1 << 20
 		}
-		all, some := Parse(s, 1<<30), Parse(s, max)
+		every, some := Parse(s, all), Parse(s, upTo(max))
 		kept := 0
-		for i, f := range all {
+		for i, f := range every {
 			lines := map[LineKind]int{}
 			for _, l := range f.Lines {
 				lines[l.Kind]++
@@ -169,27 +192,28 @@ func FuzzParse(f *testing.F) {
 			// Less room changes nothing but where the lines end.
 			g := some[i]
 			kept += len(g.Lines)
-			if len(g.Lines)+g.Cut != len(f.Lines)+f.Cut || len(g.Lines) > 0 && !reflect.DeepEqual(g.Lines, f.Lines[:len(g.Lines)]) {
-				t.Fatalf("%q: %d lines and %d cut, of %d", s, len(g.Lines), g.Cut, len(f.Lines))
+			if f.Count != len(f.Lines) || len(g.Lines) > 0 && !reflect.DeepEqual(g.Lines, f.Lines[:len(g.Lines)]) {
+				t.Fatalf("%q: %d lines of %d", s, len(g.Lines), f.Count)
 			}
-			g.Lines, g.Cut, f.Lines, f.Cut = nil, 0, nil, 0
+			g.Lines, f.Lines = nil, nil
 			if !reflect.DeepEqual(f, g) {
 				t.Fatalf("%q: %+v with room, %+v without", s, f, g)
 			}
 		}
-		if len(some) != len(all) || kept > max {
+		if len(some) != len(every) || kept > max {
 			t.Fatalf("%q: %d files, %d lines kept of at most %d", s, len(some), kept, max)
 		}
 	})
 }
 
 func ExampleParse() {
-	for _, f := range Parse(git, 4) {
+	four := func(_, line int) bool { return line < 4 }
+	for _, f := range Parse(git, four) {
 		fmt.Println(f.Name, f.Kind, f.Added, f.Removed)
 		for _, l := range f.Lines {
 			fmt.Println(l.Kind, l.Old, l.New, l.Text)
 		}
-		fmt.Println(f.Cut, "more")
+		fmt.Println(f.Count-len(f.Lines), "more")
 	}
 	// Output:
 	// x.go update 3 1
