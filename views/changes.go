@@ -27,11 +27,12 @@ const (
 	maxFileHTML  = 64 << 10  // the same in bytes
 	maxListHTML  = 256 << 10 // all files of a page
 	maxPageLines = 1000      // of a file's own page
-	maxPageHTML  = 512 << 10
+	maxPageHTML  = 256 << 10
 	// maxLineChars is more than anybody reads of one line; maxPageLineChars is
 	// what a browser still lays out at once.
 	maxLineChars     = 2000
 	maxPageLineChars = 64 << 10
+	maxNameChars     = 1000 // few systems allow as many for a path
 )
 
 // Changes is a diff, and where its pages are.
@@ -94,17 +95,15 @@ type filesView struct {
 func (c Changes) list(from int) filesView {
 	files := diff.Parse(c.text, func(f, line int) bool { return f >= from && f < from+maxFiles && line < maxFileLines })
 	v := filesView{Changes: c, from: from, of: len(files), part: len(files) > maxFiles}
-	lines, bytes := 0, 0
+	lines, bytes := 0, 0 // of what is drawn, shown in the end or not: that is the work
 	for i := from; i < min(from+maxFiles, len(files)); i++ {
 		f := c.file(i, files[i])
 		patch := f.Kind == diff.Binary && f.Count > 1 // not for people
-		lines += f.Count
-		if f.Count > maxFileLines || patch {
-			lines -= f.Count
-		} else if lines <= maxDiffLines && bytes <= maxListHTML {
+		if f.Count <= maxFileLines && !patch && lines <= maxDiffLines && bytes <= maxListHTML {
 			f.draw(0, maxLineChars, maxFileHTML)
+			lines += f.Count
 			bytes += len(f.html)
-			if f.to < f.Count || bytes > maxListHTML {
+			if f.to < f.Count || lines > maxDiffLines || bytes > maxListHTML {
 				f.html, f.to, f.cut = "", 0, false
 			}
 		}
@@ -242,9 +241,17 @@ func commaPlural(n int, one, many string) string {
 // diffName names a file, and where it came from.
 func diffName(f diff.File) string {
 	if f.OldName != "" && f.OldName != f.Name {
-		return f.OldName + " → " + f.Name
+		return shortName(f.OldName) + " → " + shortName(f.Name)
 	}
-	return f.Name
+	return shortName(f.Name)
+}
+
+func shortName(s string) string {
+	s, more := firstChars(s, maxNameChars)
+	if more > 0 {
+		s += " … " + commaPlural(more, "character", "characters") + " more"
+	}
+	return s
 }
 
 // diffWords tell what happens to a file, and how much of it there is if that is
