@@ -48,8 +48,8 @@ func c37() map[string]string {
 // What a page may weigh: the one that a diff stands on, less what it weighs without
 // one, and the pages that it leads to.
 const (
-	maxElements     = 6_000
-	maxBytes        = 400_000
+	maxElements     = 5_000
+	maxBytes        = 200_000
 	maxPageElements = 11_000
 	maxPageBytes    = 400_000
 )

@@ -266,11 +266,11 @@ func (p *parser) names(s string) {
 	} else {
 		new = name(s[len("+++ "):])
 	}
-	if !p.header {
+	old, new = unprefix(old, new)
+	if !p.header || p.file().Kind == Rename && p.file().Name != new { // a rename ends without names
 		p.add(File{Kind: Update})
 	}
 	f := p.file()
-	old, new = unprefix(old, new)
 	switch {
 	case old == null && new == null:
 	case old == null:

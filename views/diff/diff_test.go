@@ -75,6 +75,7 @@ func TestParse(t *testing.T) {
 		{"deleted file", "diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", []File{{Name: "x", Kind: Delete, Removed: 1, Lines: []Line{{Hunk, "@@ -1 +0,0 @@", 1, 0}, {Minus, "a", 1, 0}}}}},
 		{"deleted file without git", "--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", []File{{Name: "x", Kind: Delete, Removed: 1, Lines: []Line{{Hunk, "@@ -1 +0,0 @@", 1, 0}, {Minus, "a", 1, 0}}}}},
 		{"rename only", "diff --git a/old name b/new name\nsimilarity index 100%\nrename from old name\nrename to new name\n", []File{{Name: "new name", OldName: "old name", Kind: Rename}}},
+		{"rename only, and a file without git", "diff --git a/x b/y\nrename from x\nrename to y\n--- a/z\n+++ b/z\n" + hunk, []File{{Name: "y", OldName: "x", Kind: Rename}, {Name: "z", Kind: Update, Added: 1, Removed: 1, Lines: body}}},
 		{"rename with changes", "diff --git a/x b/y\nsimilarity index 90%\nrename from x\nrename to y\nindex 1..2 100644\n--- a/x\n+++ b/y\n" + hunk, []File{{Name: "y", OldName: "x", Kind: Rename, Added: 1, Removed: 1, Lines: body}}},
 		{"rename with names that could be split in two ways", "diff --git a/x b/y b/z\nrename from x b/y\nrename to z\n", []File{{Name: "z", OldName: "x b/y", Kind: Rename}}},
 		{"names without a hunk", "--- a/x\n+++ b/x\n" + hunk + "--- a/y\n+++ b/y\n", []File{{Name: "x", Kind: Update, Added: 1, Removed: 1, Lines: body}, {Name: "y", Kind: Update}}},
