@@ -15,7 +15,7 @@ const (
 	// In a longer one nobody looks for them, and they cost more than in proportion.
 	maxWords = 1 << 10
 	// maxCompared is how many bytes of lines are compared in all: more than a page
-	// of code has, and 30 ms at worst.
+	// of code has, and tens of milliseconds at worst.
 	maxCompared = 128 << 10
 	// maxUnequal is how many times as long as the other one of two lines may be.
 	maxUnequal = 3
