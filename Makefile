@@ -14,12 +14,14 @@ build:
 
 generate:
 	$(GO) tool templ generate
+	$(GO) tool minify -o static/live.min.js static/live.js
 
 # -count=1: e2e runs the built program, of whose sources the cache knows nothing.
 test: tools
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not gofmt-ed:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
 	$(GO) tool templ generate -check
+	$(GO) tool minify static/live.js | cmp - static/live.min.js
 	NOD_E2E=required $(GO) test $(RACE) -count=1 -timeout 20m ./...
 
 # Kill nod so many times, and look what is left: make crash ROUNDS=2000.

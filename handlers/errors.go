@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net/http"
 
@@ -137,12 +136,4 @@ func (s *Server) render(c echo.Context, status int, page templ.Component) error 
 		return err
 	}
 	return c.HTMLBlob(status, b.Bytes())
-}
-
-// draw is render for a part of a live page. Its context does not end with a
-// viewer, because a cancelled context cuts a component short.
-func draw(ctx context.Context, b *bytes.Buffer, part templ.Component) error {
-	err := part.Render(context.WithoutCancel(ctx), b)
-	b.WriteByte('\n')
-	return err
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -63,15 +64,19 @@ func TestArchiveAndDelete(t *testing.T) {
 func TestWholePart(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
-	long := strings.Repeat("a line of a long message\n", 4000) + "the end <b>of it</b>"
+	var b strings.Builder
+	for i := range 6000 {
+		fmt.Fprintf(&b, "Paragraph %d of a long message.\n\n", i)
+	}
+	long := b.String() + "the end <b>of it</b>"
 	s.apply(id, &state.SessionResponsePart{TurnID: "t", Part: &state.MarkdownPart{ID: "m", Content: state.NewText(long)}})
 	s.apply(id, &state.SessionTurnComplete{TurnID: "t"})
 	page := s.get(s.in, "/s/"+id).body
-	if strings.Contains(page, "the end") || !strings.Contains(page, `href="/s/`+id+`/turns/0/parts/0"`) {
+	if strings.Contains(page, "Paragraph 3000 ") || !strings.Contains(page, "Paragraph 0 ") || !strings.Contains(page, "the end") || !strings.Contains(page, `href="/s/`+id+`/turns/0/parts/0"`) {
 		t.Error("the page shows all of a long message, or not the way to it")
 	}
 	whole := s.get(s.in, "/s/"+id+"/turns/0/parts/0")
-	if whole.status != http.StatusOK || !strings.Contains(whole.body, "the end &lt;b&gt;of it&lt;/b&gt;") {
+	if whole.status != http.StatusOK || !strings.Contains(whole.body, "Paragraph 3000 ") || !strings.Contains(whole.body, "the end &lt;b&gt;of it&lt;/b&gt;") {
 		t.Errorf("%d", whole.status)
 	}
 	for _, bad := range []string{"/turns/1/parts/0", "/turns/0/parts/1", "/turns/-1/parts/0", "/turns/x/parts/0"} {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -57,6 +58,7 @@ type Server struct {
 	echo    *echo.Echo
 	handler http.Handler
 	streams *streams
+	feeds   *feeds
 }
 
 // scope says who may use a route.
@@ -96,6 +98,7 @@ var routes = []route{
 	{"GET", "/s/:id/live", operator, (*Server).sessionLive},  // ?since=cursor
 	{"POST", "/s/:id/messages", operator, (*Server).message}, // text
 	{"POST", "/s/:id/stop", operator, (*Server).stop},
+	{"GET", "/s/:id/before/:turn/:part", operator, (*Server).earlier},                   // both counted from 0
 	{"GET", "/s/:id/turns/:turn/parts/:part", operator, (*Server).whole},                // counted from 0
 	{"GET", "/s/:id/turns/:turn/parts/:part/files", operator, (*Server).partFiles},      // ?from=file
 	{"GET", "/s/:id/turns/:turn/parts/:part/files/:file", operator, (*Server).partFile}, // ?from=line
@@ -119,12 +122,14 @@ const bodyLimit = "1M"
 // New returns a server that is ready to answer.
 func New(cfg Config) *Server {
 	s := &Server{Config: cfg, echo: echo.New()}
-	s.streams = newStreams(s)
+	s.streams, s.feeds = newStreams(s), newFeeds(s)
 	e := s.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.showError
 	e.IPExtractor = echo.ExtractIPDirect()
-	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimit(bodyLimit))
+	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimit(bodyLimit), middleware.GzipWithConfig(middleware.GzipConfig{
+		Skipper: func(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/live") }, // streams see to it themselves
+	}))
 	g := e.Group(cfg.BasePath)
 	for _, r := range routes {
 		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope))
@@ -139,7 +144,10 @@ func New(cfg Config) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // Close ends every stream. Register it with http.Server.RegisterOnShutdown.
-func (s *Server) Close() { s.streams.close() }
+func (s *Server) Close() {
+	s.streams.close()
+	s.feeds.close()
+}
 
 const (
 	// readHeaderTimeout and idleTimeout end connections of clients that say
@@ -154,7 +162,8 @@ const (
 func NewHTTPServer(s *Server) *http.Server {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ConnContext: limitUnsent,
+		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	srv.RegisterOnShutdown(s.Close)
 	return srv

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"nod/state"
@@ -95,13 +97,25 @@ func (s *Server) session(c echo.Context) error {
 }
 
 func (s *Server) showSession(c echo.Context, status int, id, draft, problem string) error {
-	in := s.Hub.Inbox() // before the session, so that the cursor promises no more than is shown
-	v, err := s.Hub.Session(id)
+	page, err := s.feeds.page(c.Request().Context(), id, func(sheet *views.Sheet) templ.Component { return sheet.Page(draft, problem) })
 	if err != nil {
 		return err
 	}
-	return s.render(c, status, views.SessionPage(views.SessionView{Session: v, Inbox: in, Draft: draft, Problem: problem},
-		views.Cursor{Epoch: s.Epoch, Seq: v.Seq, Rev: in.Rev}))
+	return c.HTMLBlob(status, page)
+}
+
+// earlier shows what stands before a response part.
+func (s *Server) earlier(c echo.Context) error {
+	turn, err1 := strconv.Atoi(c.Param("turn"))
+	part, err2 := strconv.Atoi(c.Param("part"))
+	if err1 != nil || err2 != nil {
+		return problemNoPage
+	}
+	page, err := s.feeds.page(c.Request().Context(), c.Param("id"), func(sheet *views.Sheet) templ.Component { return sheet.Earlier(turn, part) })
+	if err != nil {
+		return err
+	}
+	return c.HTMLBlob(http.StatusOK, page)
 }
 
 func (s *Server) message(c echo.Context) error {

@@ -5,22 +5,23 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	mathrand "math/rand/v2"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
 	"github.com/r3labs/sse/v2"
 
 	"nod/state/hub"
-	"nod/state/snapshot"
 	"nod/views"
 )
 
 const (
-	// minGap is the least time between two frames to one browser: 20 a second
-	// look fluent, more cost batteries.
-	minGap = 50 * time.Millisecond
 	// beatEvery keeps proxies from closing an idle stream and lets the page
 	// notice a dead one. The page's own watchdog is at 40 s.
 	beatEvery = 15 * time.Second
@@ -29,8 +30,18 @@ const (
 	// byeTimeout is what a browser gets to hear that nod stops, well within the
 	// time that a stop may take.
 	byeTimeout = time.Second
-	// retryAfter is what a browser waits before it comes back, in ms.
-	retryAfter = "1000"
+	// maxGzip is how many streams are compressed: each costs 0.8 MiB. Further
+	// ones are plain.
+	maxGzip = 100
+	// maxOpen is how many streams one browser may hold open over HTTP/1.1, of
+	// the six connections it opens to a server: pages and answers need the
+	// others. The pages that were opened first ask again and again then.
+	maxOpen = 4
+	// askAgain is how often they do.
+	askAgain = 1500 * time.Millisecond
+	// comeBack is after what time a browser returns that has lost its stream, at
+	// the least; at most it is twice as long. Not all of them come at once.
+	comeBack = 700 * time.Millisecond
 )
 
 // streams sends pages' changes to browsers over r3labs/sse. Each connection has
@@ -41,10 +52,20 @@ type streams struct {
 	sse    *sse.Server
 	ctx    context.Context
 	close  context.CancelFunc
+
+	mu   sync.Mutex
+	zip  int                // compressed streams
+	open map[string][]*seat // by device, over HTTP/1.1, oldest first
+}
+
+// seat is the place of a stream that stays open.
+type seat struct {
+	leave chan struct{} // closed when somebody else needs it
+	end   context.CancelFunc
 }
 
 func newStreams(s *Server) *streams {
-	t := &streams{server: s, sse: sse.New()}
+	t := &streams{server: s, sse: sse.New(), open: map[string][]*seat{}}
 	t.ctx, t.close = context.WithCancel(context.Background())
 	t.sse.AutoReplay = false // its log is never freed
 	t.sse.SplitData = true
@@ -56,70 +77,12 @@ func newStreams(s *Server) *streams {
 	return t
 }
 
-// source is what a live page shows: it renders everything that changed after a
-// cursor, and tells where the page is then.
-type source func(ctx context.Context, after views.Cursor) ([]byte, views.Cursor, error)
+func (s *Server) inboxLive(c echo.Context) error   { return s.streams.serve(c, "") }
+func (s *Server) sessionLive(c echo.Context) error { return s.streams.serve(c, c.Param("id")) }
 
-func (s *Server) inboxLive(c echo.Context) error {
-	return s.streams.serve(c, "", func(ctx context.Context, after views.Cursor) ([]byte, views.Cursor, error) {
-		in := s.Hub.Inbox()
-		at := views.Cursor{Epoch: s.Epoch, Rev: in.Rev}
-		if after == at {
-			return nil, at, nil
-		}
-		var b bytes.Buffer
-		err := draw(ctx, &b, views.Inbox(in))
-		return b.Bytes(), at, err
-	})
-}
-
-func (s *Server) sessionLive(c echo.Context) error {
-	id := c.Param("id")
-	return s.streams.serve(c, id, func(ctx context.Context, after views.Cursor) ([]byte, views.Cursor, error) {
-		return s.sessionChanges(ctx, id, after)
-	})
-}
-
-// sessionChanges renders the parts of a session page that changed after a
-// cursor. A cursor of another process gets the whole page.
-func (s *Server) sessionChanges(ctx context.Context, id string, after views.Cursor) ([]byte, views.Cursor, error) {
-	in := s.Hub.Inbox()
-	snap, parts, err := s.Hub.Since(id, after.Seq)
-	if err != nil {
-		return nil, after, err
-	}
-	v := views.SessionView{Session: snap, Inbox: in}
-	at := views.Cursor{Epoch: s.Epoch, Seq: snap.Seq, Rev: in.Rev}
-	var b bytes.Buffer
-	if after.Epoch != s.Epoch {
-		err := draw(ctx, &b, views.SessionRoot(v))
-		return b.Bytes(), at, err
-	}
-	if after.Rev != in.Rev { // of the title bar the link, of the list everything
-		if err := draw(ctx, &b, views.SideList(in, id)); err != nil {
-			return nil, after, err
-		}
-		parts = append(parts, snapshot.Part{Kind: snapshot.Head})
-	}
-	if len(parts) > 0 && parts[0].Kind == snapshot.Root {
-		parts = parts[:1]
-	}
-	drawn := map[snapshot.Part]bool{}
-	for _, p := range parts {
-		if drawn[p] {
-			continue
-		}
-		drawn[p] = true
-		if err := draw(ctx, &b, views.Part(v, p)); err != nil {
-			return nil, after, err
-		}
-	}
-	return b.Bytes(), at, nil
-}
-
-// serve streams a source until the browser leaves, its session ends, or the
-// server stops.
-func (t *streams) serve(c echo.Context, id string, src source) error {
+// serve streams a page's changes until the browser leaves, its session ends, or
+// the server stops.
+func (t *streams) serve(c echo.Context, id string) error {
 	ctx, release := t.server.Auth.Hold(c.Request().Context(), device(c).ID)
 	defer release()
 	// Whoever was logged out between the check of the request and Hold.
@@ -130,85 +93,164 @@ func (t *streams) serve(c echo.Context, id string, src source) error {
 	defer cancel()
 	defer context.AfterFunc(t.ctx, func() { time.AfterFunc(byeTimeout, cancel) })() // for a browser that does not read
 
+	zip, at, leave := t.enter(c, cancel)
+	defer leave()
+	stream := func(c echo.Context) error {
+		t.stream(ctx, cancel, c, id, at)
+		return nil
+	}
+	if zip {
+		return middleware.Gzip()(stream)(c)
+	}
+	return stream(c)
+}
+
+// enter tells whether a stream is compressed, and gives it a seat if it may stay
+// open. A page that is opened takes the oldest one; a page that comes back, by
+// itself or because its seat was taken, only takes what is free.
+func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *seat, leave func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if zip = t.zip < maxGzip; zip {
+		t.zip++
+	}
+	at = &seat{leave: make(chan struct{}), end: end}
+	browser := device(c).ID
+	if c.Request().ProtoMajor == 1 {
+		taken := t.open[browser]
+		switch {
+		case len(taken) < maxOpen:
+			t.open[browser] = append(taken, at)
+		case c.Request().Header.Get("Last-Event-ID") == "":
+			close(taken[0].leave)
+			time.AfterFunc(byeTimeout, taken[0].end) // if it does not read
+			t.open[browser] = append(taken[1:], at)
+		default:
+			at = nil
+		}
+	}
+	return zip, at, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if zip {
+			t.zip--
+		}
+		if still := slices.DeleteFunc(t.open[browser], func(s *seat) bool { return s == at }); len(still) > 0 {
+			t.open[browser] = still
+		} else {
+			delete(t.open, browser)
+		}
+	}
+}
+
+// stream runs one connection: r3labs writes here what the pump publishes.
+func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.Context, id string, at *seat) {
 	last := c.Request().Header.Get("Last-Event-ID")
 	if last == "" {
 		last = c.QueryParam("since")
 	}
-	stream := rand.Text()
-	t.sse.CreateStream(stream)
-	w := &frameWriter{ResponseWriter: c.Response(), control: http.NewResponseController(c.Response()), fail: cancel, flushed: make(chan struct{}, 1)}
+	p := &pump{
+		streams: t, name: rand.Text(), event: "parts", at: at, flushed: make(chan struct{}, 1),
+		retry: comeBack + mathrand.N(comeBack),
+	}
+	if id != "" { // a page takes parts of its own session only
+		p.event += "-" + id
+	}
+	if at == nil {
+		p.retry = askAgain
+	}
+	t.sse.CreateStream(p.name)
+	w := &frameWriter{ResponseWriter: c.Response(), control: http.NewResponseController(c.Response()), fail: cancel, flushed: p.flushed}
 	var pumping sync.WaitGroup
 	pumping.Go(func() {
 		defer cancel()
-		t.pump(ctx, stream, id, src, views.ParseCursor(last), w.flushed)
+		f, done := t.server.feeds.open(id, true)
+		defer done()
+		p.run(ctx, f, views.ParseCursor(last))
 	})
-	in := c.Request().Clone(ctx)
-	in.URL.RawQuery = "stream=" + stream
-	in.Header.Del("Last-Event-ID") // r3labs takes only its own numbers
+	// r3labs would take Last-Event-ID for a number of its own, and needs nothing
+	// else of the request.
+	in := (&http.Request{Method: http.MethodGet, URL: &url.URL{RawQuery: "stream=" + p.name}, Header: http.Header{}}).WithContext(ctx)
 	t.sse.ServeHTTP(w, in)
 	cancel()
 	pumping.Wait()
-	return nil
 }
 
-// pump sends what changed, one frame at a time, and waits for each to reach the
-// kernel before it looks again: a slow browser skips states, it queues none.
-func (t *streams) pump(ctx context.Context, stream, id string, src source, at views.Cursor, flushed <-chan struct{}) {
-	changed, done := t.server.Hub.Watch(id)
-	defer done()
-	wait := func() bool {
-		select {
-		case <-flushed:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	// Every event carries an id: r3labs writes an empty one otherwise, which
-	// makes the browser forget where it is.
-	send := func(event string, data []byte) bool {
-		t.sse.Publish(stream, &sse.Event{Event: []byte(event), ID: []byte(at.String()), Data: data, Retry: []byte(retryAfter)})
-		return wait()
-	}
-	if !wait() || !send("hello", []byte("-")) { // the headers, then a sign of life
+// pump sends one browser what changed, one frame at a time, and waits for each to
+// reach the kernel before it looks again: a slow browser skips states, it queues
+// none.
+type pump struct {
+	streams *streams
+	name    string        // of the r3labs stream
+	event   string        // that carries parts
+	at      *seat         // nil: it ends when everything is sent
+	retry   time.Duration // when the browser is to come back
+	flushed chan struct{}
+	shown   views.Position
+}
+
+func (p *pump) run(ctx context.Context, f *feed, from views.Cursor) {
+	p.shown = f.position(from)
+	if !p.wait(ctx) || !p.send(ctx, "hello", nothing) { // the headers, then a sign of life
 		return
 	}
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	for {
-		data, next, err := src(ctx, at)
+		frame, more, err := f.since(p.shown)
 		if errors.Is(err, hub.ErrNoSession) { // deleted: the page asks for itself again, and is told
-			send("gone", []byte("-"))
+			p.send(ctx, "gone", nothing)
 			return
 		}
 		if err != nil {
-			t.server.Log.Error("a live page could not be drawn", "err", err)
+			p.streams.server.Log.Error("a live page could not be drawn", "err", err)
 			return
 		}
-		at = next
-		if len(data) > 0 {
-			if !send("parts", oneNewline(data)) {
-				return
-			}
-			beat.Reset(beatEvery)
-			select {
-			case <-time.After(minGap):
-			case <-ctx.Done():
-				return
-			}
+		if p.shown = frame.at; frame.data != nil && !p.send(ctx, p.event, frame.data) {
+			return
+		}
+		if p.at == nil {
+			return
 		}
 		select {
-		case <-t.ctx.Done(): // nod stops: come back soon, it may only be a restart
-			send("bye", []byte("-"))
+		case <-p.streams.ctx.Done(): // nod stops: come back soon, it may only be a restart
+			p.send(ctx, "bye", nothing)
 			return
-		case <-changed:
+		case <-p.at.leave:
+			p.retry = askAgain
+			p.send(ctx, "bye", nothing)
+			return
+		case <-more:
 		case <-beat.C:
-			if !send("beat", []byte("-")) {
+			if !p.send(ctx, "beat", nothing) {
 				return
 			}
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// nothing is the data of an event without any, which r3labs would not send.
+var nothing = []byte("-")
+
+// send publishes an event and waits until it is written. Every event carries an
+// id: r3labs writes an empty one otherwise, which makes the browser forget where
+// it is. A script sees beats, as it would not see comments.
+func (p *pump) send(ctx context.Context, event string, data []byte) bool {
+	p.streams.sse.Publish(p.name, &sse.Event{
+		Event: []byte(event), ID: []byte(p.shown.String()), Data: data,
+		Retry: strconv.AppendInt(nil, p.retry.Milliseconds(), 10),
+	})
+	return p.wait(ctx)
+}
+
+func (p *pump) wait(ctx context.Context) bool {
+	select {
+	case <-p.flushed:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -224,9 +266,12 @@ type frameWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	fail    context.CancelFunc
-	flushed chan struct{}
+	flushed chan<- struct{}
 	frame   bytes.Buffer
 }
+
+// keepFrame is how much memory a connection keeps between two frames.
+const keepFrame = 4 << 10
 
 func (w *frameWriter) Write(p []byte) (int, error) { return w.frame.Write(p) }
 
@@ -237,7 +282,9 @@ func (w *frameWriter) Flush() {
 	if err == nil {
 		err = w.control.Flush()
 	}
-	w.frame.Reset()
+	if w.frame.Reset(); w.frame.Cap() > keepFrame {
+		w.frame = bytes.Buffer{}
+	}
 	if err != nil {
 		w.fail()
 		return

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -128,6 +129,26 @@ func readTyped[T any](raw []byte, options json.Options) (*T, error) {
 	v := typed[T]{Body: new(T)}
 	err := json.Unmarshal(raw, &v, options)
 	return v.Body, err
+}
+
+// Output returns what was written to the terminal, a string for each part,
+// without copying it. A part of an unknown kind has none.
+func (t *Terminal) Output() []string {
+	out := make([]string, len(t.Content))
+	for i, p := range t.Content {
+		switch p := p.(type) {
+		case *UnclassifiedPart:
+			out[i] = p.Value.String()
+		case *CommandPart:
+			out[i] = p.Output.String()
+		}
+	}
+	return out
+}
+
+// Empty reports whether nothing was written to the terminal.
+func (t *Terminal) Empty() bool {
+	return !slices.ContainsFunc(t.Output(), func(s string) bool { return s != "" })
 }
 
 // Command returns the newest command of the terminal, or nil.

@@ -2,40 +2,40 @@
 //
 // Everything works without it: forms post, links load. Markup it understands:
 //   <body data-live="/s/7/live" data-rev="e.42.7">  stream, and what is shown
+//   <div id="page" data-session="7">                whose parts the page takes
 //   data-in="parent" on a received element          where it goes when it is new
+//   data-gone on a received element                 take the one of that id away
 //   data-keep on an element                         the user's: never touched
 //   data-title on an element                        the window's title
+//   data-first="t3p16" on #earlier                  where the page begins
+//   data-get="id" on a link                         fetch that element in its place
 //   <time datetime>                                 shown as an age
 //   <input name="seen">                             filled when a person answers here
 (() => {
   'use strict';
   const byId = id => document.getElementById(id);
+  const on = (target, names, f, options) => names.split(' ').forEach(n => target.addEventListener(n, f, options));
   const page = document.scrollingElement;
-  const banner = byId('offline');
+  const root = document.documentElement;
 
   // ---- following the end ----
 
   const slack = 48; // px from the end that still count as being there
-  const endsAt = () => page.scrollHeight - page.scrollTop - page.clientHeight;
-  const pill = () => byId('pill');
-  let following = endsAt() < slack;
-  const follow = () => {
-    if (!pill()) return;
-    page.scrollTop = page.scrollHeight;
-  };
-  addEventListener('scroll', () => {
-    following = endsAt() < slack;
-    if (following && pill()) pill().hidden = true;
+  const atEnd = () => page.scrollHeight - page.scrollTop - page.clientHeight < slack;
+  const pill = byId('pill');
+  let following;
+  on(window, 'scroll load', () => {
+    following = atEnd();
+    if (following && pill) pill.hidden = true;
   }, { passive: true });
 
   // ---- ages ----
 
   function ages() {
-    const now = Date.now();
     for (const t of document.querySelectorAll('time.age')) {
-      const s = Math.max(0, Math.round((now - Date.parse(t.dateTime)) / 1000));
-      const text = s < 5 ? 'just now' : s < 60 ? `${s} s ago` : s < 3600 ? `${Math.floor(s / 60)} m ago`
-        : s < 86400 ? `${Math.floor(s / 3600)} h ago` : `${Math.floor(s / 86400)} d ago`;
+      const s = Math.max(0, Math.round((Date.now() - Date.parse(t.dateTime)) / 1000));
+      const text = s < 5 ? 'just now' : s < 60 ? s + ' s ago' : s < 3600 ? Math.floor(s / 60) + ' m ago'
+        : s < 86400 ? Math.floor(s / 3600) + ' h ago' : Math.floor(s / 86400) + ' d ago';
       if (t.textContent !== text) t.textContent = text;
     }
   }
@@ -44,72 +44,84 @@
 
   // ---- forms: still plain posts ----
 
-  document.addEventListener('submit', e => {
+  on(document, 'submit', e => {
     const seen = e.target.elements.seen;
     if (seen) seen.value = 'yes';
   });
   // Enter sends where there is a keyboard, and begins a line where there is not.
-  document.addEventListener('keydown', e => {
-    if (e.key !== 'Enter' || e.shiftKey || e.isComposing || !e.target.matches('.send textarea')) return;
-    if (!matchMedia('(pointer: fine)').matches || !e.target.form.querySelector('button')) return;
+  on(document, 'keydown', e => {
+    const form = e.target.form;
+    if (e.key !== 'Enter' || e.shiftKey || e.isComposing || !form?.matches('.send') || !form.querySelector('button')) return;
+    if (!matchMedia('(pointer: fine)').matches) return;
     e.preventDefault();
-    e.target.form.requestSubmit();
+    form.requestSubmit();
   });
 
   // ---- applying parts ----
 
   // Under "require-trusted-types-for 'script'" only this policy may make HTML.
-  const trusted = window.trustedTypes?.createPolicy('nod', { createHTML: s => s }) ?? { createHTML: s => s };
-  const waiting = new Map(); // id -> newest element, applied once per frame
+  const trusted = window.trustedTypes?.createPolicy('nod', { createHTML: s => s });
+  function parse(html) {
+    const t = document.createElement('template');
+    t.innerHTML = trusted ? trusted.createHTML(html) : html;
+    return t.content;
+  }
+
+  const waiting = new Map(); // id -> newest element
   let frame = 0;
 
+  // The first parts show at once, whatever comes before the next frame with it.
   function receive(html) {
-    const t = document.createElement('template');
-    t.innerHTML = trusted.createHTML(html);
-    for (const el of t.content.children) waiting.set(el.id, el); // keeps the place of the first
-    frame ||= requestAnimationFrame(apply);
+    for (const el of parse(html).children) waiting.set(el.id, el); // keeps the place of the first
+    if (!frame) apply();
   }
 
   function apply() {
-    frame = 0;
-    const grew = page.scrollHeight;
+    const height = page.scrollHeight;
     for (const el of waiting.values()) {
-      const old = byId(el.id);
-      if (old) morph(old, el);
-      else byId(el.dataset.in)?.append(el);
-      if (el.dataset.title && document.title !== el.dataset.title) document.title = el.dataset.title;
+      const old = byId(el.id), data = el.dataset;
+      if ('gone' in data) old?.remove();
+      else if (old) morph(old, el);
+      else byId(data.in)?.append(el);
+      if (data.title) document.title = data.title;
     }
     waiting.clear();
-    ages();
-    if (following) follow();
-    else if (pill() && page.scrollHeight > grew) pill().hidden = false;
+    frame = requestAnimationFrame(() => {
+      frame = 0;
+      if (waiting.size) apply();
+    });
+    if (following) {
+      trim();
+      if (pill) page.scrollTop = page.scrollHeight;
+    } else if (pill && page.scrollHeight > height) pill.hidden = false;
   }
 
   // morph makes a equal to b and touches nothing that is equal already, so
   // focus, selection, scroll and typed text survive outside the difference.
   function morph(a, b) {
     if (a.isEqualNode(b)) return a;
-    if (a.nodeType !== b.nodeType || a.nodeName !== b.nodeName || a.id !== b.id) {
+    if (a.nodeName !== b.nodeName || a.id !== b.id) {
       a.replaceWith(b);
       return b;
     }
-    if (a.nodeType !== Node.ELEMENT_NODE) {
+    if (a.nodeType !== 1) {
       if (b.data.startsWith(a.data)) a.appendData(b.data.slice(a.data.length));
       else a.data = b.data;
       return a;
     }
-    if ('keep' in a.dataset) return a;
+    const mine = a.dataset;
+    if ('keep' in mine) return a;
     // What the user has opened or closed stays so until the server changes its mind.
-    const details = a.localName === 'details';
-    if (details && a.dataset.open !== b.dataset.open) a.open = b.open;
-    const theirs = name => details && name === 'open' || a.id === 'pill' && name === 'hidden';
+    if (mine.open !== b.dataset.open) a.open = b.open;
+    const theirs = name => name === 'open' || a === pill;
     for (const { name } of [...a.attributes])
       if (!b.hasAttribute(name) && !theirs(name)) a.removeAttribute(name);
     for (const { name, value } of b.attributes)
       if (a.getAttribute(name) !== value && !theirs(name)) a.setAttribute(name, value);
     // Elements that are gone go first, so that none that stays has to move.
+    const ids = new Set([...b.children].map(n => n.id));
     for (const child of [...a.children])
-      if (child.id && ![...b.children].some(n => n.id === child.id)) child.remove();
+      if (child.id && !ids.has(child.id)) child.remove();
 
     let at = a.firstChild;
     for (const n of [...b.childNodes]) {
@@ -121,7 +133,7 @@
       if (!m) a.insertBefore(n, at);
       else if (m === at) at = morph(m, n).nextSibling;
       else {
-        a.moveBefore ? a.moveBefore(m, at) : a.insertBefore(m, at);
+        a.insertBefore(m, at);
         morph(m, n);
       }
     }
@@ -129,47 +141,85 @@
     return a;
   }
 
+  // ---- what is not on the page ----
+
+  // trim takes off what lies before the begin of the page, unless a person has
+  // asked for it.
+  function trim() {
+    const row = byId('earlier'), first = byId(row?.dataset.first);
+    if (!first || 'keep' in row.dataset) return;
+    for (const el of [first, first.closest('.turn')])
+      while (el.previousElementSibling) el.previousElementSibling.remove();
+  }
+
+  on(document, 'click', async e => {
+    const link = e.target.closest('a[data-get]');
+    if (!link || e.button || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    try {
+      const answer = await fetch(link.href);
+      const got = parse(await answer.text()), id = link.dataset.get;
+      const el = got.getElementById(id);
+      el.dataset.keep = '';
+      if (id === 'earlier') earlier(got);
+      byId(id).replaceWith(el);
+    } catch { location = link; }
+  });
+
+  // earlier puts older turns before those that are here, which stay where they
+  // are on the screen.
+  function earlier(got) {
+    const turns = byId('turns'), first = turns.firstElementChild;
+    const was = first.getBoundingClientRect().bottom;
+    root.style.overflowAnchor = 'none'; // we see to it ourselves
+    for (const turn of [...got.getElementById('turns').children]) {
+      const here = byId(turn.id);
+      if (!here) turns.insertBefore(turn, first);
+      else {
+        const into = byId(turn.id + 'b'), before = into.firstElementChild;
+        for (const part of [...got.getElementById(into.id).children])
+          if (!byId(part.id)) into.insertBefore(part, before);
+      }
+    }
+    page.scrollTop += first.getBoundingClientRect().bottom - was;
+    requestAnimationFrame(() => { root.style.overflowAnchor = ''; });
+  }
+
   // ---- the connection ----
 
-  const url = document.body.dataset.live;
-  if (!url || !window.EventSource) return;
+  const { live } = document.body.dataset;
+  if (!live) return;
+  const banner = byId('offline');
+  const session = byId('page').dataset.session;
   const watchdog = 40e3; // ms without a beat after which a connection is dead
   const patience = 3e3;  // ms before a person is told
-  let rev = document.body.dataset.rev, source, heard = 0, tries = 0, timer, telling;
+  let { rev } = document.body.dataset, source, heard, tries = 0, timer, telling;
 
   function lost() {
     telling ||= setTimeout(() => { banner.hidden = false; }, patience);
   }
-  function well() {
-    clearTimeout(telling);
-    telling = 0;
-    banner.hidden = true;
-    tries = 0;
-  }
 
   function open() {
-    if (source || document.visibilityState === 'hidden') return;
+    if (source || document.hidden) return;
     clearTimeout(timer);
     heard = Date.now();
-    const from = new URL(url, location);
-    from.searchParams.set('since', rev);
-    const s = source = new EventSource(from);
-    const on = (name, f) => s.addEventListener(name, e => {
+    const s = source = new EventSource(live + '?since=' + rev);
+    const hear = f => e => {
       if (s !== source) return;
       heard = Date.now();
-      rev = e.lastEventId || rev;
-      well();
+      rev = e.lastEventId;
+      clearTimeout(telling);
+      telling = tries = 0;
+      banner.hidden = true;
       f?.(e.data);
-    });
-    on('hello');
-    on('beat');
-    on('bye');
-    on('gone', () => { close(); location.reload(); });
-    on('parts', receive);
+    };
+    on(s, 'hello beat bye', hear());
+    on(s, session ? 'parts-' + session : 'parts', hear(receive));
+    on(s, 'gone', hear(() => { close(); location.reload(); }));
     s.onerror = () => {
       if (s !== source) return;
       lost();
-      if (s.readyState === EventSource.CLOSED) again(); // a non-200 answer is final for EventSource
+      if (s.readyState === 2) again(); // an answer other than 200 is final for an EventSource
     };
   }
 
@@ -181,16 +231,16 @@
 
   function again() {
     close();
-    timer = setTimeout(open, Math.min(30e3, 500 * 2 ** tries++) * (0.7 + 0.6 * Math.random()));
+    timer = setTimeout(open, Math.min(30e3, 500 * 2 ** tries++) * (.7 + .6 * Math.random()));
   }
 
   // A phone suspends connections without an error event: drop ours when hidden
   // (that also frees one of HTTP/1.1's six), and take silence for death.
-  document.addEventListener('visibilitychange', () => document.hidden ? close() : open());
-  addEventListener('pagehide', close);
-  addEventListener('pageshow', open);
-  addEventListener('online', () => { close(); open(); });
-  addEventListener('offline', lost);
+  on(document, 'visibilitychange', () => document.hidden ? close() : open());
+  on(window, 'pagehide', close);
+  on(window, 'pageshow', open);
+  on(window, 'online', () => { close(); open(); });
+  on(window, 'offline', lost);
   setInterval(() => { if (source && Date.now() - heard > watchdog) { lost(); again(); } }, 5e3);
   open();
 })();

@@ -8,9 +8,9 @@ import (
 	"io/fs"
 )
 
-// FS holds the files by name.
+// FS holds the files by name. live.min.js is live.js without its comments.
 //
-//go:embed *.css *.js *.svg
+//go:embed *.css live.min.js login.js *.svg
 var FS embed.FS
 
 // Version names the content of all files: it changes when one of them does.

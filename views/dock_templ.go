@@ -19,9 +19,9 @@ import (
 	"nod/views/reveal"
 )
 
-// DockPart holds what waits for a person, in the order it came, outside the
+// dockPart holds what waits for a person, in the order it came, outside the
 // transcript.
-func DockPart(s snapshot.Session) templ.Component {
+func dockPart(s snapshot.Session) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

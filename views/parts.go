@@ -3,14 +3,12 @@ package views
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/a-h/templ"
 
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/snapshot"
-	"nod/views/ansi"
 	"nod/views/reveal"
 )
 
@@ -28,6 +26,31 @@ func partID(p snapshot.Part) string {
 }
 
 func turnBodyID(n int) string { return fmt.Sprintf("t%db", n) }
+
+// growthID is the element that holds the blocks of a response part.
+func growthID(n, i int) string {
+	return partID(snapshot.Part{Kind: snapshot.Response, Turn: n, Index: i}) + "x"
+}
+
+// firstID is the element that a page begins with.
+func firstID(begin snapshot.Part) string {
+	if begin.Index == 0 {
+		begin.Kind = snapshot.Turn
+	}
+	return partID(begin)
+}
+
+// earlierWords tell what stands before the begin of a page.
+func earlierWords(begin snapshot.Part) string {
+	switch turns, steps := plural(begin.Turn, "earlier turn", "earlier turns"), plural(begin.Index, "earlier step", "earlier steps"); {
+	case begin.Index == 0:
+		return turns
+	case begin.Turn == 0:
+		return steps + " of this turn"
+	default:
+		return steps + " of this turn, " + turns
+	}
+}
 
 func turnMessage(s *state.Session, n int) string {
 	if n < len(s.Turns) {
@@ -55,7 +78,7 @@ func inboxNeed(in snapshot.Inbox) int {
 }
 
 // busyWords stand where the message field is while a turn runs.
-func busyWords(v SessionView) string {
+func busyWords(v sessionView) string {
 	if Need(v.Session) > 0 {
 		return v.Link.DisplayName + " waits for your answer."
 	}
@@ -89,22 +112,6 @@ func cancelWords(t *state.ToolCall, approved bool) string {
 	return "It was not run."
 }
 
-// outputText returns the end of what a terminal shows, and how many bytes of it
-// are left out.
-func outputText(t *state.Terminal, most int) (string, int) {
-	var b strings.Builder
-	for _, p := range t.Content {
-		switch p := p.(type) {
-		case *state.UnclassifiedPart:
-			b.WriteString(p.Value.String())
-		case *state.CommandPart:
-			b.WriteString(p.Output.String())
-		}
-	}
-	text, cut := tail(b.String(), most)
-	return ansi.Text(text), cut
-}
-
 func sizeWords(s string) string {
 	lines, chars, hidden := reveal.Count(s)
 	words := plural(lines, "line", "lines") + ", " + plural(chars, "character", "characters")
@@ -114,25 +121,21 @@ func sizeWords(s string) string {
 	return words
 }
 
-// Part draws one part of a session page.
-func Part(v SessionView, p snapshot.Part) templ.Component {
+// part draws one part of a session page other than a response part.
+func part(v sessionView, p snapshot.Part) templ.Component {
 	switch p.Kind {
-	case snapshot.Root:
-		return SessionRoot(v)
 	case snapshot.Head:
-		return SessionHead(v)
+		return sessionHead(v)
 	case snapshot.Turn:
-		return TurnPart(v.Session, p.Turn)
-	case snapshot.Response:
-		return ResponsePart(v.Session, p.Turn, p.Index)
+		return turnPart(v, p.Turn, v.sheet.begin, v.End())
 	case snapshot.Foot:
-		return FootPart(v.Session, p.Turn)
+		return footPart(v.Session, p.Turn)
 	case snapshot.Plan:
-		return PlanPart(v.Session)
+		return planPart(v.Session)
 	case snapshot.Dock:
-		return DockPart(v.Session)
+		return dockPart(v.Session)
 	case snapshot.Composer:
-		return ComposerPart(v)
+		return composerPart(v)
 	}
 	return templ.NopComponent
 }

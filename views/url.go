@@ -40,6 +40,11 @@ func wholeURL(ctx context.Context, s snapshot.Session, n, i int) templ.SafeURL {
 	return URL(ctx, "/s/%s/turns/%s/parts/%s", s.ID, strconv.Itoa(n), strconv.Itoa(i))
 }
 
+// earlierURL is the page of what stands before a response part.
+func earlierURL(ctx context.Context, s snapshot.Session, end snapshot.Part) templ.SafeURL {
+	return URL(ctx, "/s/%s/before/%s/%s", s.ID, strconv.Itoa(end.Turn), strconv.Itoa(end.Index))
+}
+
 // asset is the address of a static file, which changes with its content.
 func asset(ctx context.Context, name string) string {
 	return string(URL(ctx, "/static/%s", name)) + "?v=" + static.Version

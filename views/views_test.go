@@ -95,17 +95,6 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-func TestTailKeepsLines(t *testing.T) {
-	long := strings.Repeat("0123456789\n", 10_000)
-	got, cut := tail(long, maxOutput)
-	if !strings.HasPrefix(got, "0123456789\n") || len(got)+cut != len(long) || len(got) > maxOutput {
-		t.Errorf("%d bytes kept, %d cut, begins %.12q", len(got), cut, got)
-	}
-	if got, cut := tail("short", maxOutput); got != "short" || cut != 0 {
-		t.Errorf("%q, %d", got, cut)
-	}
-}
-
 func TestWords(t *testing.T) {
 	for got, want := range map[string]string{
 		duration(40): "0.0 s", duration(9_940): "9.9 s", duration(59_999): "59 s", duration(92_000): "1 m 32 s", duration(3_700_000): "1 h 1 m",
@@ -174,7 +163,7 @@ func TestR13EveryFieldOfACard(t *testing.T) {
 		a.Request.Options = texts(n).Options // as if nothing were wrong with the parameters
 		s := snapshot.Session{State: &state.Session{Summary: new(state.SessionSummary)}, Approvals: []*approvals.Approval{a}}
 		var b bytes.Buffer
-		if err := DockPart(s).Render(t.Context(), &b); err != nil {
+		if err := dockPart(s).Render(t.Context(), &b); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(b.String(), "\u202e") || !strings.Contains(b.String(), `<span class="hid">U+202E</span>`) {

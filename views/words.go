@@ -226,42 +226,9 @@ func stepWord(s planStep) string {
 const (
 	maxPlanSteps = 100      // more steps are no plan
 	maxOutput    = 64 << 10 // bytes of a command's output: about 800 lines
-	maxProse     = 64 << 10 // bytes of one message: about forty screens of a phone
-	maxWhole     = 16 << 20 // bytes of one part on a page of its own: all that is kept
 	maxDiffLines = 2000     // a screenful a hundred times over
 	maxRaw       = 16 << 10 // bytes of a message that nod does not understand
 )
-
-// tail keeps the end of an output that is too long, from a line's begin, and
-// tells how many bytes it left out.
-func tail(s string, most int) (string, int) {
-	if len(s) <= most {
-		return s, 0
-	}
-	cut := len(s) - most
-	if i := strings.IndexByte(s[cut:], '\n'); i >= 0 && i < most/2 {
-		cut += i + 1
-	}
-	return strings.ToValidUTF8(s[cut:], "�"), cut
-}
-
-// excerpt is what a session page shows of a long message: its begin, or while it
-// grows its end, where a person reads along. The rest is one link away.
-func excerpt(s string, grows bool) (shown string, before, after int) {
-	if len(s) <= maxProse {
-		return s, 0, 0
-	}
-	if grows {
-		shown, before = tail(s, maxProse)
-		return shown, before, 0
-	}
-	cut := maxProse
-	if i := strings.LastIndexByte(s[:cut], '\n'); i > cut/2 {
-		cut = i + 1
-	}
-	shown = strings.ToValidUTF8(s[:cut], "")
-	return shown, 0, len(s) - cut
-}
 
 // size is a number of bytes in words.
 func size(n int) string {

@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"views":          {"state", "state/approvals", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
 
 	"handlers/auth": {"state/journal"},
-	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/snapshot", "static", "views"},
+	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/snapshot", "static", "views", "views/markdown"},
 
 	"e2e":           {},
 	"e2e/fakeagent": {},

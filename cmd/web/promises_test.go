@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,7 +28,8 @@ import (
 // asNod is set for the processes that are this test's binary and play nod.
 const asNod = "NOD_TEST_MAIN"
 
-var shownPart = regexp.MustCompile(`(?s)<div class="part" id="t0p0".*`)
+// shownBlock is a block of the first message: its number, and what is in it.
+var shownBlock = regexp.MustCompile(`(?s)<div class="b" id="t0p0x(\d+)"[^>]*>(.*?)</div>`)
 
 // letters leaves of a text, or of a piece of a page, what a reader reads.
 func letters(s string) string {
@@ -113,12 +115,14 @@ func TestP9GracefulStop(t *testing.T) {
 			}
 		}
 	}
-	shown := ""
+	shown, blocks := "", map[string]string{}
 	see := func(e string) {
-		if m := shownPart.FindString(strings.ReplaceAll(e, "data: ", "")); m != "" {
-			m, _, _ = strings.Cut(m, `<div class="part" id="t0p1"`)
-			m, _, _ = strings.Cut(m, "\nevent:")
-			shown = letters(m)
+		for _, m := range shownBlock.FindAllStringSubmatch(strings.ReplaceAll(e, "data: ", ""), -1) {
+			blocks[m[1]] = m[2]
+		}
+		shown = ""
+		for i := range len(blocks) {
+			shown += letters(blocks[strconv.Itoa(i)])
 		}
 	}
 	for len(shown) < 60 {

@@ -89,6 +89,9 @@ func (s *Screen) Blocks() []string {
 // LeftOut returns how many bytes of text are in lines that are not shown.
 func (s *Screen) LeftOut() int { return s.left }
 
+// Gap returns which block is the first of those that are not shown.
+func (s *Screen) Gap() int { return s.headEnd }
+
 // scrolledOut takes a line that has left the window.
 func (s *Screen) scrolledOut(line string) {
 	s.partial.WriteString(lines(line))

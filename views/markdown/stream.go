@@ -131,6 +131,9 @@ func (s *Stream) LeftOut() int {
 	return s.end(s.to-1) - s.pieces[s.from].start
 }
 
+// Gap returns which block is the first of those that LeftOut counts.
+func (s *Stream) Gap() int { return s.from }
+
 // Relight takes up the colours that became ready, and reports whether that
 // changed a block.
 func (s *Stream) Relight() bool {

@@ -1,0 +1,277 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"nod/state/snapshot"
+	"nod/views"
+	"nod/views/markdown"
+)
+
+const (
+	// minGap is the least time between two editions of a page: 20 a second look
+	// fluent, more cost batteries.
+	minGap = 50 * time.Millisecond
+	// linger is how long what was drawn is kept for somebody who comes back: a
+	// browser that has loaded a page and now asks for its stream, a phone that
+	// was switched on again.
+	linger = 30 * time.Second
+)
+
+// feeds are the pages that somebody looks at. Whatever many browsers see is drawn
+// once, and not by whoever changes it: each further viewer costs a write.
+type feeds struct {
+	server  *Server
+	ctx     context.Context // what components are drawn with: it has the base path
+	colours *markdown.Highlighter
+	close   func()
+
+	mu sync.Mutex
+	m  map[string]*feed // by session id; "" is the inbox. Everyone here is an operator
+}
+
+func newFeeds(s *Server) *feeds {
+	fs := &feeds{server: s, ctx: views.WithBase(context.Background(), s.BasePath), colours: markdown.NewHighlighter(), m: map[string]*feed{}}
+	fs.close = sync.OnceFunc(fs.colours.Close)
+	return fs
+}
+
+// feed is one page, as it is drawn for all who look at it. It has a goroutine of
+// its own while streams are open.
+type feed struct {
+	all *feeds
+	id  string
+	lit chan struct{} // holds a token when colours are ready
+
+	users, streams int    // guarded by all.mu; streams are users too
+	stop           func() // ends the goroutine
+
+	mu     sync.Mutex
+	sheet  sheet
+	err    error
+	frames map[views.Position]frame // of this edition
+	next   chan struct{}            // closed when there is another edition
+}
+
+// sheet draws one page.
+type sheet interface {
+	// refresh looks for a newer picture and reports whether there is one.
+	refresh(ctx context.Context) (bool, error)
+	// at returns the position of whoever comes with a cursor.
+	at(views.Cursor) views.Position
+	// since writes what is new after a position, and returns the newest one.
+	since(ctx context.Context, b *bytes.Buffer, from views.Position) (views.Position, error)
+}
+
+type frame struct {
+	data []byte // nil: nothing is new
+	at   views.Position
+}
+
+// open returns the feed of a session, or of the inbox, for a page or a stream.
+// done must be called.
+func (fs *feeds) open(id string, stream bool) (f *feed, done func()) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f = fs.m[id]
+	if f == nil {
+		f = &feed{all: fs, id: id, lit: make(chan struct{}, 1), next: make(chan struct{}), frames: map[views.Position]frame{}}
+		if id == "" {
+			f.sheet = &inboxSheet{server: fs.server}
+		} else {
+			f.sheet = &sessionSheet{server: fs.server, id: id, Sheet: views.NewSheet(fs.server.Epoch, fs.colours, func() { poke(f.lit) })}
+		}
+		fs.m[id] = f
+	}
+	f.users++
+	if stream {
+		if f.streams++; f.streams == 1 {
+			f.start()
+		}
+	}
+	return f, func() { fs.leave(f, stream) }
+}
+
+func (fs *feeds) leave(f *feed, stream bool) {
+	fs.mu.Lock()
+	stop := func() {}
+	if stream {
+		if f.streams--; f.streams == 0 {
+			stop = f.stop
+		}
+	}
+	if f.users--; f.users == 0 {
+		time.AfterFunc(linger, func() {
+			fs.mu.Lock()
+			defer fs.mu.Unlock()
+			if f.users == 0 && fs.m[f.id] == f {
+				delete(fs.m, f.id)
+			}
+		})
+	}
+	fs.mu.Unlock()
+	stop()
+}
+
+// start has editions made as long as streams are open.
+func (f *feed) start() {
+	ctx, cancel := context.WithCancel(f.all.ctx)
+	ended := make(chan struct{})
+	f.stop = func() {
+		cancel()
+		<-ended
+	}
+	go func() {
+		defer close(ended)
+		f.run(ctx)
+	}()
+}
+
+func (f *feed) run(ctx context.Context) {
+	changed, done := f.all.server.Hub.Watch(f.id) // before the first look, so that nothing falls in between
+	defer done()
+	for {
+		if f.edition() {
+			select {
+			case <-time.After(minGap):
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-f.lit:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// edition takes up what has changed, and reports whether anything has.
+func (f *feed) edition() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fresh, err := f.sheet.refresh(f.all.ctx)
+	if !fresh && err == nil && f.err == nil {
+		return false
+	}
+	f.err = err
+	clear(f.frames)
+	close(f.next)
+	f.next = make(chan struct{})
+	return true
+}
+
+// position returns the position of whoever comes with a cursor.
+func (f *feed) position(c views.Cursor) views.Position {
+	f.edition()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sheet.at(c)
+}
+
+// since returns what is new after a position, and a channel that is closed when
+// there is more.
+func (f *feed) since(from views.Position) (frame, <-chan struct{}, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return frame{}, nil, f.err
+	}
+	fr, ok := f.frames[from]
+	if !ok {
+		var b bytes.Buffer
+		var err error
+		if fr.at, err = f.sheet.since(f.all.ctx, &b, from); err != nil {
+			return frame{}, nil, err
+		}
+		if b.Len() > 0 {
+			fr.data = oneNewline(b.Bytes())
+		}
+		f.frames[from] = fr
+	}
+	return fr, f.next, nil
+}
+
+// page draws a page of a session as it is now.
+func (fs *feeds) page(ctx context.Context, id string, of func(*views.Sheet) templ.Component) ([]byte, error) {
+	f, done := fs.open(id, false)
+	defer done()
+	f.edition()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil, f.err
+	}
+	var b bytes.Buffer
+	// What is drawn is kept, and so does not end with who asked for it.
+	err := of(f.sheet.(*sessionSheet).Sheet).Render(context.WithoutCancel(ctx), &b)
+	return b.Bytes(), err
+}
+
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // already told
+	}
+}
+
+// sessionSheet is the page of a session.
+type sessionSheet struct {
+	*views.Sheet
+	server *Server
+	id     string
+}
+
+func (s *sessionSheet) refresh(ctx context.Context) (bool, error) {
+	was := s.Cursor()
+	in := s.server.Hub.Inbox() // before the session, so that the cursor promises no more than is shown
+	snap, changed, err := s.server.Hub.Since(s.id, was.Seq)
+	if err != nil {
+		return false, err
+	}
+	fresh := snap.Seq != was.Seq || in.Rev != was.Rev || !s.Shown()
+	if fresh {
+		s.Show(ctx, snap, in, changed)
+	}
+	return s.Relight(ctx) || fresh, nil
+}
+
+func (s *sessionSheet) at(c views.Cursor) views.Position { return s.At(c) }
+
+func (s *sessionSheet) since(ctx context.Context, b *bytes.Buffer, from views.Position) (views.Position, error) {
+	_, changed, err := s.server.Hub.Since(s.id, from.Seq)
+	if err == nil {
+		err = s.Since(ctx, b, from, changed)
+	}
+	return s.Here(), err
+}
+
+// inboxSheet is the list of sessions.
+type inboxSheet struct {
+	server *Server
+	in     snapshot.Inbox
+	shown  bool
+}
+
+func (s *inboxSheet) refresh(context.Context) (bool, error) {
+	in := s.server.Hub.Inbox()
+	fresh := !s.shown || in.Rev != s.in.Rev
+	s.in, s.shown = in, true
+	return fresh, nil
+}
+
+func (s *inboxSheet) at(c views.Cursor) views.Position { return views.Position{Cursor: c} }
+
+func (s *inboxSheet) since(ctx context.Context, b *bytes.Buffer, from views.Position) (views.Position, error) {
+	at := s.at(views.Cursor{Epoch: s.server.Epoch, Rev: s.in.Rev})
+	if from == at {
+		return at, nil
+	}
+	return at, views.Inbox(s.in).Render(ctx, b)
+}

@@ -1,0 +1,200 @@
+package views
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"nod/state"
+	"nod/state/snapshot"
+	"nod/views/ansi"
+	"nod/views/markdown"
+)
+
+// piece is a response part as it was drawn: a shell, and in it, if it is a message
+// or what a command writes, blocks.
+type piece struct {
+	id     string
+	in     string // id of the element that it is in
+	born   uint64 // edition since which the shell is what it is
+	newest uint64 // edition of the last change
+	before string // the shell up to the blocks
+	after  string
+	blocks []block
+
+	open    bool // a message to which text may still come
+	running bool // a command that may still write
+	tag     string
+	prose   *markdown.Stream
+	screen  *ansi.Screen
+	fed     []string // what the screen has had
+}
+
+// block is one block of a piece. Empty HTML is of one that is not shown any more.
+type block struct {
+	html    string
+	edition uint64 // of its last change
+}
+
+// growing is text that becomes blocks.
+type growing interface {
+	// Blocks returns the HTML of each block; one that is not shown any more is "".
+	Blocks() []string
+	// LeftOut returns how many bytes are left out in the middle, and Gap which
+	// block is the first of them.
+	LeftOut() int
+	Gap() int
+}
+
+// here stands where the blocks go while a shell is drawn. No agent can guess it.
+var here = "<!--" + rand.Text() + "-->"
+
+// update draws the piece as it is in the sheet's picture.
+func (p *piece) update(ctx context.Context, s *Sheet, at snapshot.Part) {
+	p.id, p.in = partID(at), turnBodyID(at.Turn)
+	p.open, p.running = false, false
+	var text growing
+	switch part := snapshot.PartAt(s.view.State, at.Turn, at.Index).(type) {
+	case *state.MarkdownPart:
+		text = p.write(s, part.Content.String(), at)
+	case *state.ReasoningPart:
+		text = p.write(s, part.Content.String(), at)
+	case *state.ToolCallPart:
+		if v := toolOf(s.view.Session, &part.ToolCall); v.terminal != nil {
+			p.running = v.class == "run"
+			text = p.play(v.terminal.Output())
+		}
+	}
+	shell := rendered(ctx, responsePart(s.view.Session, at.Turn, at.Index, templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		_, err := io.WriteString(w, here)
+		return err
+	})))
+	before, after, _ := strings.Cut(shell, here)
+	if before != p.before || after != p.after {
+		p.before, p.after = before, after
+		p.born, p.newest = s.edition, s.edition
+	}
+	if text != nil {
+		p.take(ctx, s, text, at)
+	}
+	if !p.running { // a screen is large; if something does come, it begins anew
+		p.screen, p.fed = nil, nil
+	}
+}
+
+// write gives a message's text to its stream.
+func (p *piece) write(s *Sheet, text string, at snapshot.Part) growing {
+	if p.prose == nil {
+		p.tag, p.prose = "div", markdown.NewStream(s.colours, s.wake)
+	}
+	p.open = s.grows(at)
+	p.prose.Update(text, !p.open)
+	return p.prose
+}
+
+// play gives what a terminal has had to the screen: what is new of it, or all if
+// it was cleared.
+func (p *piece) play(output []string) growing {
+	last := len(p.fed) - 1
+	if p.screen == nil || len(output) <= last || !slices.Equal(output[:last], p.fed[:last]) || !strings.HasPrefix(output[last], p.fed[last]) {
+		p.tag, p.screen, p.fed, last = "span", ansi.NewScreen(), nil, -1
+	}
+	for i, text := range output {
+		switch {
+		case i == last:
+			p.screen.Write(text[len(p.fed[i]):])
+		case i > last:
+			p.screen.Write(text)
+		}
+	}
+	p.fed = output
+	return p.screen
+}
+
+// take compares the blocks with what they were.
+func (p *piece) take(ctx context.Context, s *Sheet, text growing, at snapshot.Part) {
+	blocks := text.Blocks()
+	if len(blocks) < len(p.blocks) {
+		p.blocks, p.born = nil, s.edition
+	}
+	left := text.LeftOut()
+	for i, html := range blocks {
+		if left > 0 && i == text.Gap() {
+			html = rendered(ctx, leftOut(left, wholeURL(ctx, s.view.Session, at.Turn, at.Index)))
+		}
+		if i == len(p.blocks) {
+			p.blocks = append(p.blocks, block{html, s.edition})
+		} else if p.blocks[i].html != html {
+			p.blocks[i] = block{html, s.edition}
+		} else {
+			continue
+		}
+		p.newest = s.edition
+	}
+}
+
+// date says that the piece is as it is since an edition.
+func (p *piece) date(edition uint64) {
+	p.born, p.newest = edition, edition
+	for i := range p.blocks {
+		p.blocks[i].edition = edition
+	}
+}
+
+// since writes what is new of the piece to somebody who has it as it was in an
+// edition, or all of it. A page that does not hold its place takes it only in
+// place of an older one.
+func (p *piece) since(w io.Writer, edition uint64, held bool) error {
+	var b bytes.Buffer
+	if edition >= p.born && edition > 0 {
+		for i, x := range p.blocks {
+			if x.edition > edition {
+				p.writeBlock(&b, i, x)
+			}
+		}
+	} else {
+		before := p.before
+		if !held {
+			before = strings.Replace(before, ` data-in="`+p.in+`"`, "", 1)
+		}
+		b.WriteString(before)
+		for i, x := range p.blocks {
+			if x.html != "" {
+				p.writeBlock(&b, i, x)
+			}
+		}
+		b.WriteString(p.after)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// Render writes all of the piece, as a page holds it.
+func (p *piece) Render(_ context.Context, w io.Writer) error {
+	return p.since(w, 0, true)
+}
+
+func (p *piece) writeBlock(b *bytes.Buffer, i int, x block) {
+	id := p.id + "x" + strconv.Itoa(i)
+	if x.html == "" {
+		fmt.Fprintf(b, `<%s id="%s" data-gone></%s>`, p.tag, id, p.tag)
+		return
+	}
+	fmt.Fprintf(b, `<%s class="b" id="%s" data-in="%sx">`, p.tag, id, p.id)
+	_ = templ.Raw(x.html).Render(context.Background(), b) // a bytes.Buffer does not fail
+	fmt.Fprintf(b, "</%s>", p.tag)
+}
+
+// rendered is a component as text.
+func rendered(ctx context.Context, c templ.Component) string {
+	var b strings.Builder
+	_ = c.Render(ctx, &b) // the components here fail only with their writer
+	return b.String()
+}
