@@ -193,17 +193,24 @@ func (t *turn) item(kind, method, field string, n int, piece func(int) string) {
 // proportions that agents have. All but the first come as if somebody had typed
 // them at the agent's own prompt.
 func (t *turn) live(events int) {
-	same := func(text string) func(int) string { return func(int) string { return text } }
+	const piece = 4 * tokenSize
+	text := answer(events * piece / tokenSize) // more than enough
+	prose := func(int) (s string) {
+		s, text = text[:piece], text[piece:]
+		return s
+	}
 	for n, item := 0, 0; ; item++ {
 		switch item % 4 {
 		case 0:
-			t.item("reasoning", "item/reasoning/textDelta", "summary", 6, same("The test waits for a port that "))
+			t.item("reasoning", "item/reasoning/textDelta", "summary", 6, prose)
 			n += 7
 		case 1:
-			t.item("agentMessage", "item/agentMessage/delta", "text", 14, same("I looked at `conn.go` and **found** "))
+			t.item("agentMessage", "item/agentMessage/delta", "text", 14, prose)
 			n += 15
 		default:
-			t.item("commandExecution", "item/commandExecution/outputDelta", "aggregatedOutput", 8, same("ok  \tnod/state/journal\t0.31s\n"))
+			t.item("commandExecution", "item/commandExecution/outputDelta", "aggregatedOutput", 8, func(i int) string {
+				return fmt.Sprintf("ok  \t%s/%s\t0.%02ds\n", words[(item+i)%len(words)], words[item*7%len(words)], (item*13+i*29)%100)
+			})
 			n += 14
 		}
 		if n >= events {

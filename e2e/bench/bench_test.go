@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -63,6 +66,32 @@ func TestMarked(t *testing.T) {
 		text := marked(i, size)
 		if !strings.HasPrefix(text, markLabel) || lastMark([]byte(text)) == 0 || len(text) < size {
 			t.Errorf("%d bytes: %.60s", size, text)
+		}
+	}
+}
+
+// TestViewer: whatever pieces a stream comes in, a frame counts once, and is as
+// old as its newest marker when it is whole.
+func TestViewer(t *testing.T) {
+	old := mark(time.Now().Add(-time.Hour))
+	fresh := mark(time.Now().Add(-time.Minute))
+	stream := "18\r\nid: 1\nevent: parts\ndata: <p>" + old + " " + fresh + "</p>\n\n\r\n"
+	for cut := range len(stream) {
+		ours, theirs := net.Pipe()
+		v := &viewer{conn: ours}
+		var counting atomic.Bool
+		counting.Store(true)
+		var reading sync.WaitGroup
+		reading.Go(func() { v.read(&counting) })
+		for _, piece := range []string{stream[:cut], stream[cut:]} {
+			if _, err := theirs.Write([]byte(piece)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = theirs.Close()
+		reading.Wait()
+		if v.frames != 1 || v.bytes != len(stream) || len(v.ages) == 0 || quantile(v.ages, 1) < 60_000 || v.ages[len(v.ages)-1] > 120_000 || !v.lost {
+			t.Fatalf("cut at %d: %+v", cut, v)
 		}
 	}
 }
