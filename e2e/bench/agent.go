@@ -17,7 +17,7 @@ type script struct {
 	Marks   int     `json:"marks,omitempty"`   // events, a marker in each
 	Size    int     `json:"size,omitempty"`    // bytes of each; the marker comes first
 	Tokens  int     `json:"tokens,omitempty"`  // events that are a token of a long answer each
-	Events  int     `json:"events,omitempty"`  // of AHP, of many turns of text, thoughts and commands
+	Events  int     `json:"events,omitempty"`  // of AHP, in many turns of text, thoughts and commands
 	PerItem int     `json:"perItem,omitempty"` // marks or tokens of one message; 0 for all
 	Rate    float64 `json:"rate,omitempty"`    // marks or tokens a second; 0 for as many as nod takes
 }
@@ -189,8 +189,8 @@ func (t *turn) item(kind, method, field string, n int, piece func(int) string) {
 	t.notify("item/completed", object{"item": item})
 }
 
-// live plays turns until nod has made about so many events of them, in the
-// proportions that agents have. All but the first come as if somebody had typed
+// live plays turns of about so many events, each piece of text one, in the
+// proportions that agents have; nod may join what comes at once. All but the first come as if somebody had typed
 // them at the agent's own prompt.
 func (t *turn) live(events int) {
 	const piece = 4 * tokenSize

@@ -68,7 +68,7 @@ func main() {
 
 func run() error {
 	only := flag.String("run", "", "measure only what matches this `regexp`")
-	quick := flag.Bool("quick", false, "a tenth of the time; the figures are rough")
+	quick := flag.Bool("quick", false, "a tenth of most times; the figures are rough")
 	flag.Parse()
 	wanted, err := regexp.Compile(*only)
 	if err != nil {
@@ -98,7 +98,7 @@ func run() error {
 		}
 	}
 	printTable(os.Stdout, rows)
-	return errors.Join(writeJSON("bench.json", rows), ctx.Err())
+	return errors.Join(writeJSON("bench.json", *quick, rows), ctx.Err())
 }
 
 // prepare builds nod and puts the agent where nod finds it.

@@ -66,10 +66,11 @@ func printTable(out io.Writer, rows []row) {
 	_ = w.Flush()
 }
 
-func writeJSON(file string, rows []row) error {
+// writeJSON keeps the rows, and what they were measured on.
+func writeJSON(file string, quick bool, rows []row) error {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // "" where there is none
 	b, err := json.MarshalIndent(map[string]any{
-		"cpus": runtime.NumCPU(), "go": runtime.Version(), "kernel": strings.TrimSpace(string(kernel)), "rows": rows,
+		"cpus": runtime.NumCPU(), "go": runtime.Version(), "kernel": strings.TrimSpace(string(kernel)), "quick": quick, "rows": rows,
 	}, "", "  ")
 	if err != nil {
 		return err

@@ -43,9 +43,10 @@ type heard struct {
 
 // crowd is a process of viewers that are all connected.
 type crowd struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	before float64 // nod's memory in KiB, when they had logged in and not come yet
 }
 
 // gather connects viewers to a session.
@@ -58,11 +59,10 @@ func (n *nod) gather(id string, a audience) (*crowd, error) {
 	if a.Cookies, err = n.logins((a.Viewers + viewersPerLogin - 1) / viewersPerLogin); err != nil {
 		return nil, err
 	}
-	return n.bench.gather(a)
-}
-
-func (b *bench) gather(a audience) (*crowd, error) {
-	c := &crowd{cmd: exec.CommandContext(b.ctx, b.self, "viewers")}
+	c := &crowd{cmd: exec.CommandContext(n.bench.ctx, n.bench.self, "viewers")}
+	if c.before, err = n.rss(); err != nil {
+		return nil, err
+	}
 	var stderr bytes.Buffer
 	c.cmd.Stderr = &stderr
 	in, err1 := c.cmd.StdinPipe()
@@ -74,7 +74,7 @@ func (b *bench) gather(a audience) (*crowd, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
-	err := json.NewEncoder(in).Encode(a)
+	err = json.NewEncoder(in).Encode(a)
 	if err == nil {
 		_, err = c.out.ReadString('\n') // all are there
 	}
@@ -268,10 +268,6 @@ func (b *bench) viewers(count int) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := n.rss()
-	if err != nil {
-		return nil, err
-	}
 	c, err := n.gather(id, audience{Viewers: count})
 	if err != nil {
 		return nil, err
@@ -282,7 +278,8 @@ func (b *bench) viewers(count int) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, used, err := n.stream(id, c, script{Marks: b.shorter(20 * rate), Rate: rate, PerItem: perMessage})
+	s := script{Marks: b.shorter(20 * rate), Rate: rate, PerItem: perMessage}
+	h, used, err := n.stream(id, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -294,10 +291,9 @@ func (b *bench) viewers(count int) ([]row, error) {
 		return nil, fmt.Errorf("%d streams were ended by nod; %d frames came", h.Lost, h.Frames)
 	}
 	name := fmt.Sprint(count, " viewers, 100 updates/s: ")
-	s := script{Marks: b.shorter(20 * rate), Rate: rate}
 	p99 := figure(name+"age p99", h.P99, "ms")
 	perFrame := figure(name+"nod's CPU per delivery", float64(used.Microseconds())/float64(h.Frames), "us")
-	perViewer := figure(name+"memory per viewer, idle", (idle-before)/float64(count), "KiB")
+	perViewer := figure(name+"memory per viewer, idle", (idle-c.before)/float64(count), "KiB")
 	if count == 1000 {
 		p99, perFrame, perViewer = p99.atMost(60), perFrame.atMost(45), perViewer.atMost(48)
 	}
@@ -305,7 +301,7 @@ func (b *bench) viewers(count int) ([]row, error) {
 		figure(name+"age p50", h.P50, "ms"), p99, perFrame,
 		figure(name+"deliveries", float64(h.Frames)/s.took().Seconds(), "/s"),
 		perViewer,
-		figure(name+"memory per viewer, after the updates", (after-before)/float64(count), "KiB"),
+		figure(name+"memory per viewer, after the updates", (after-c.before)/float64(count), "KiB"),
 	}, nil
 }
 
@@ -363,7 +359,7 @@ type besides struct {
 }
 
 // beside streams 24 MiB in large updates to viewers that read and to some that
-// do not.
+// do not. A quick run takes as long: nod waits no shorter for who does not read.
 func (b *bench) beside(healthy, stuck int) (m besides, err error) {
 	const size, rate, total = 32 << 10, 20, 24 << 20
 	n, err := b.start()
