@@ -174,8 +174,8 @@ func (b *bench) tab(p pace) ([]row, error) {
 	if err := t.goTo(n.base + "/s/" + id); err != nil {
 		return nil, err
 	}
-	b.pause(2 * time.Second) // for the page's stream, and whatever a fresh Chromium does
-	s := script{Marks: b.shorter(p.events), Rate: p.rate, Size: 60}
+	b.pause(2 * time.Second)                              // for the page's stream, and whatever a fresh Chromium does
+	s := script{Marks: b.shorter(p.events), Rate: p.rate} // a message short enough to be shown whole
 	began := float64(time.Now().UnixMilli())
 	if err := n.say(id, s); err != nil {
 		return nil, err

@@ -217,20 +217,22 @@ func (n *nod) live(id string) (string, error) {
 
 // ---- its cost ----
 
-// tick is the unit of CPU time in /proc, on every Linux that Go runs on.
-const tick = 10 * time.Millisecond
-
-// cpu is the CPU time that nod has used, its agent's not included.
-func (n *nod) cpu() (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
+// cpu is the CPU time that nod has used, its agent's not included: the sum of
+// its threads, none of which Go ever ends. That of the process is in steps of
+// 10 ms, which is more than nod takes to start.
+func (n *nod) cpu() (total time.Duration, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", n.cmd.Process.Pid))
+	if err == nil && len(threads) == 0 {
+		err = errors.New("the kernel does not tell what CPU time nod has used, or nod has ended")
 	}
-	const user, system = 11, 12 // counted after the name, which may hold anything
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	u, err1 := strconv.Atoi(f[user])
-	s, err2 := strconv.Atoi(f[system])
-	return time.Duration(u+s) * tick, errors.Join(err1, err2)
+	for _, thread := range threads {
+		b, readErr := os.ReadFile(thread)
+		used, _, _ := strings.Cut(string(b), " ")
+		ns, parseErr := strconv.ParseInt(used, 10, 64)
+		total += time.Duration(ns)
+		err = errors.Join(err, readErr, parseErr)
+	}
+	return total, err
 }
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)

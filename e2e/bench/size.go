@@ -35,7 +35,7 @@ func (b *bench) size() ([]row, error) {
 	return []row{
 		figure("the program, stripped", float64(small.Size())/mib, "MiB").atMost(25),
 		figure("the program as it is built", float64(plain.Size())/mib, "MiB"),
-		figure("CPU until it is ready", n.toReady.Seconds(), "s").noted("counted in steps of 10 ms"),
+		figure("CPU until it is ready", n.toReady.Seconds(), "s"),
 		figure("memory after 5 s without a viewer", rss/1024, "MiB").atMost(40),
 	}, nil
 }
