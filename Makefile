@@ -4,7 +4,7 @@ GO ?= go
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 
-.PHONY: run build generate test crash bench tools
+.PHONY: run build generate test crash bench bench-go tools
 
 run: build
 	@bin/nod
@@ -29,8 +29,14 @@ ROUNDS ?= 60
 crash: tools
 	NOD_E2E=required NOD_CRASH_ROUNDS=$(ROUNDS) $(GO) test ./e2e -run '^TestCrash' -count=1 -v -timeout 24h
 
-# What things cost, each figure beside what it is compared with.
-bench:
+# What nod costs, each figure beside its target; also in bench.json. Some of it, in
+# a tenth of the time: make bench BENCH='-quick -run viewers'.
+bench: tools
+	$(GO) run ./e2e/bench $(BENCH)
+	$(MAKE) bench-go
+
+# What its parts cost, each figure beside what it is compared with.
+bench-go:
 	$(GO) test -run '^$$' -bench . ./state ./state/journal ./handlers
 
 # What the tests need beyond Go: a browser, and the real agents.

@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/snapshot", "static", "views", "views/markdown"},
 
 	"e2e":           {},
+	"e2e/bench":     {},
 	"e2e/fakeagent": {},
 	"e2e/fakemodel": {},
 	"cmd/web":       nil, // knows every room
