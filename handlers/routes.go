@@ -98,6 +98,7 @@ var routes = []route{
 	{"GET", "/s/:id/live", operator, (*Server).sessionLive},  // ?since=cursor
 	{"POST", "/s/:id/messages", operator, (*Server).message}, // text
 	{"POST", "/s/:id/stop", operator, (*Server).stop},
+	{"GET", "/s/:id/find", operator, (*Server).find},                                    // ?q=text
 	{"GET", "/s/:id/before/:turn/:part", operator, (*Server).earlier},                   // both counted from 0
 	{"GET", "/s/:id/turns/:turn/parts/:part", operator, (*Server).whole},                // counted from 0
 	{"GET", "/s/:id/turns/:turn/parts/:part/files", operator, (*Server).partFiles},      // ?from=file

@@ -52,11 +52,33 @@ func earlierWords(begin snapshot.Part) string {
 	}
 }
 
-func turnMessage(s *state.Session, n int) string {
-	if n < len(s.Turns) {
-		return s.Turns[n].Message.Text
+func foundWords(f Find) string {
+	switch n := len(f.Hits); n {
+	case 0:
+		return "Nothing in this session has this text."
+	case f.Most:
+		return fmt.Sprintf("The newest %d places; there may be more.", n)
+	default:
+		return plural(n, "place", "places") + ", the newest first."
 	}
-	return s.ActiveTurn.Message.Text
+}
+
+// hitWords tell where something was found.
+func hitWords(s snapshot.Session, h snapshot.Hit) string {
+	where := "what was asked"
+	if h.At.Kind == snapshot.Response {
+		switch snapshot.PartAt(s.State, h.At.Turn, h.At.Index).(type) {
+		case *state.MarkdownPart:
+			where = "a message"
+		case *state.ReasoningPart:
+			where = "a thought"
+		case *state.ToolCallPart:
+			where = "a tool call"
+		default:
+			where = "a note"
+		}
+	}
+	return fmt.Sprintf("Turn %d · %s", s.Cut+h.At.Turn+1, where)
 }
 
 func endWord(s state.TurnState) string {

@@ -45,6 +45,15 @@ func earlierURL(ctx context.Context, s snapshot.Session, end snapshot.Part) temp
 	return URL(ctx, "/s/%s/before/%s/%s", s.ID, strconv.Itoa(end.Turn), strconv.Itoa(end.Index))
 }
 
+// hitURL is the page that ends with what was found, and the place on it.
+func hitURL(ctx context.Context, s snapshot.Session, h snapshot.Hit) templ.SafeURL {
+	end := h.At
+	if h.At.Kind == snapshot.Response {
+		end.Index++
+	}
+	return earlierURL(ctx, s, end) + templ.SafeURL("#"+partID(h.At))
+}
+
 // asset is the address of a static file, which changes with its content.
 func asset(ctx context.Context, name string) string {
 	return string(URL(ctx, "/static/%s", name)) + "?v=" + static.Version

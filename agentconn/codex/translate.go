@@ -29,7 +29,8 @@ type thread struct {
 type item struct {
 	kind     string
 	turn     string
-	text     string // what has been streamed of it
+	streamed bool   // something of it has come before its end
+	text     []byte // of a message, what has been streamed of it
 	section  int    // of a reasoning summary
 	terminal string // URI; of a command
 	shown    bool   // a command's terminal is part of its tool call
@@ -428,7 +429,7 @@ func (c *conn) itemCompleted(ctx context.Context, th *thread, p params) {
 	case "agentMessage", "plan":
 		c.finishText(ctx, th, w.ID, it, w.Text)
 	case "reasoning":
-		if it.text == "" && len(w.Summary) > 0 {
+		if !it.streamed && len(w.Summary) > 0 {
 			c.reasoningDelta(ctx, th, params{TurnID: p.TurnID, ItemID: w.ID, Delta: strings.Join(w.Summary, "\n\n")})
 		}
 	case "commandExecution":
@@ -454,7 +455,7 @@ func pastTense(status, done string) string {
 // finishText adds what the deltas have left out. The completed text is the
 // truth; if it is another one, it is shown as well, below what was streamed.
 func (c *conn) finishText(ctx context.Context, th *thread, id string, it *item, text string) {
-	if rest, ok := strings.CutPrefix(text, it.text); ok {
+	if rest, ok := strings.CutPrefix(text, string(it.text)); ok {
 		if rest != "" {
 			c.textDelta(ctx, th, params{TurnID: it.turn, ItemID: id, Delta: rest})
 		}
@@ -466,18 +467,17 @@ func (c *conn) finishText(ctx context.Context, th *thread, id string, it *item, 
 
 func (c *conn) textDelta(ctx context.Context, th *thread, p params) {
 	it := c.start(ctx, th, p.TurnID, p.ItemID, "agentMessage", wireItem{})
-	it.text += p.Delta
+	it.text = append(it.text, p.Delta...)
 	c.apply(ctx, th, &state.SessionDelta{TurnID: it.turn, PartID: p.ItemID, Content: p.Delta})
 }
 
 func (c *conn) reasoningDelta(ctx context.Context, th *thread, p params) {
 	it := c.start(ctx, th, p.TurnID, p.ItemID, "reasoning", wireItem{})
 	delta := p.Delta
-	if it.text != "" && p.Index != it.section {
+	if it.streamed && p.Index != it.section {
 		delta = "\n\n" + delta
 	}
-	it.section = p.Index
-	it.text += delta
+	it.section, it.streamed = p.Index, true
 	c.apply(ctx, th, &state.SessionReasoning{TurnID: it.turn, PartID: p.ItemID, Content: delta})
 }
 
@@ -501,7 +501,7 @@ func (c *conn) show(th *thread, id string, it *item) []state.Envelope {
 func (c *conn) outputDelta(ctx context.Context, th *thread, p params) {
 	it := c.start(ctx, th, p.TurnID, p.ItemID, "commandExecution", wireItem{})
 	data := state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: p.Delta}}
-	it.text = "streamed"
+	it.streamed = true
 	c.sink.Apply(ctx, th.uri, state.Source{}, append(c.show(th, p.ItemID, it), data)...)
 }
 
@@ -513,7 +513,7 @@ func (c *conn) finishCommand(ctx context.Context, th *thread, turn string, it *i
 		return
 	}
 	actions := c.show(th, w.ID, it)
-	if it.text == "" && w.AggregatedOutput != "" {
+	if !it.streamed && w.AggregatedOutput != "" {
 		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: w.AggregatedOutput}})
 	}
 	result := state.ToolCallResult{

@@ -1,0 +1,85 @@
+package snapshot
+
+import (
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+
+	"nod/state"
+)
+
+// Hit is a place of a session in which a text was found.
+type Hit struct {
+	At                   Part // a Turn: what was asked; or a Response
+	Before, Match, After string
+}
+
+// Find returns where a text, which is valid UTF-8, stands, in any case of letters, the newest first: one
+// hit for each response part and for what was asked in each turn, and no more than
+// most. What agents say in _meta is not looked at.
+func (s Session) Find(text string, most int) (hits []Hit) {
+	find := regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))
+	look := func(at Part, texts iter.Seq[string]) bool {
+		for t := range texts {
+			if i := find.FindStringIndex(t); i != nil {
+				hits = append(hits, Hit{
+					At: at, Match: t[i[0]:i[1]], // a rune may be cut at the outer ends of what is around it
+					Before: strings.ToValidUTF8(t[max(0, i[0]-hitContext):i[0]], ""),
+					After:  strings.ToValidUTF8(t[i[1]:min(len(t), i[1]+2*hitContext)], ""),
+				})
+				break
+			}
+		}
+		return len(hits) < most
+	}
+	for turn := TurnCount(s.State) - 1; turn >= 0; turn-- {
+		for i := PartCount(s.State, turn) - 1; i >= 0; i-- {
+			if !look(Part{Kind: Response, Turn: turn, Index: i}, s.texts(PartAt(s.State, turn, i))) {
+				return hits
+			}
+		}
+		if !look(Part{Kind: Turn, Turn: turn}, slices.Values([]string{Asked(s.State, turn)})) {
+			return hits
+		}
+	}
+	return hits
+}
+
+const hitContext = 80 // bytes before a match that are shown with it; after it twice as many
+
+// Asked is what a person asked in a turn.
+func Asked(s *state.Session, turn int) string {
+	if turn < len(s.Turns) {
+		return s.Turns[turn].Message.Text
+	}
+	return s.ActiveTurn.Message.Text
+}
+
+// texts yields what a response part says.
+func (s Session) texts(p state.ResponsePart) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		switch p := p.(type) {
+		case *state.MarkdownPart:
+			yield(p.Content.String())
+		case *state.ReasoningPart:
+			yield(p.Content.String())
+		case *state.NotificationPart:
+			yield(p.Content.Text)
+		case *state.ToolCallPart:
+			c := &p.ToolCall
+			all := []string{c.DisplayName, state.Value(c.InvocationMessage).Text, state.Value(c.ToolInput), state.Value(c.Error).Message}
+			for _, x := range c.Content {
+				all = append(all, state.Value(x.Text))
+				if t := s.Terminals.Get(state.Value(x.Resource)); t != nil {
+					all = append(all, t.Output()...)
+				}
+			}
+			for _, text := range all {
+				if !yield(text) {
+					return
+				}
+			}
+		}
+	}
+}
