@@ -10,7 +10,7 @@ run: build
 	@bin/nod
 
 build:
-	$(GO) build -o bin/nod ./cmd/web
+	$(GO) build -trimpath -ldflags "-s -w" -o bin/nod ./cmd/web
 
 generate:
 	$(GO) tool templ generate

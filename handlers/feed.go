@@ -53,6 +53,7 @@ type feed struct {
 
 	mu     sync.Mutex
 	sheet  sheet
+	shown  bool // there was an edition
 	err    error
 	frames map[views.Position]frame // of this edition
 	next   chan struct{}            // closed when there is another edition
@@ -64,6 +65,8 @@ type sheet interface {
 	refresh(ctx context.Context) (bool, error)
 	// at returns the position of whoever comes with a cursor.
 	at(views.Cursor) views.Position
+	// here returns the position of what it shows.
+	here() views.Position
 	// since writes what is new after a position, and returns the newest one.
 	since(ctx context.Context, b *bytes.Buffer, from views.Position) (views.Position, error)
 }
@@ -152,27 +155,45 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// edition takes up what has changed, and reports whether anything has.
+// edition takes up what has changed, and reports whether anything has. What is new
+// to those who are up to date is drawn at once.
 func (f *feed) edition() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before := f.sheet.here()
 	fresh, err := f.sheet.refresh(f.all.ctx)
 	if !fresh && err == nil && f.err == nil {
 		return false
 	}
 	f.err = err
 	clear(f.frames)
+	if f.shown {
+		_, _ = f.draw(before) // an error comes again to whoever asks
+	}
+	f.shown = true
 	close(f.next)
 	f.next = make(chan struct{})
 	return true
 }
 
-// position returns the position of whoever comes with a cursor.
-func (f *feed) position(c views.Cursor) views.Position {
-	f.edition()
+// position returns the position of whoever comes with a cursor, as soon as there
+// is an edition.
+func (f *feed) position(ctx context.Context, c views.Cursor) (views.Position, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sheet.at(c)
+	for !f.shown {
+		next := f.next
+		f.mu.Unlock()
+		select {
+		case <-next:
+		case <-ctx.Done():
+		}
+		f.mu.Lock()
+		if ctx.Err() != nil {
+			return views.Position{}, ctx.Err()
+		}
+	}
+	return f.sheet.at(c), nil
 }
 
 // since returns what is new after a position, and a channel that is closed when
@@ -183,19 +204,26 @@ func (f *feed) since(from views.Position) (frame, <-chan struct{}, error) {
 	if f.err != nil {
 		return frame{}, nil, f.err
 	}
-	fr, ok := f.frames[from]
-	if !ok {
-		var b bytes.Buffer
-		var err error
-		if fr.at, err = f.sheet.since(f.all.ctx, &b, from); err != nil {
-			return frame{}, nil, err
-		}
-		if b.Len() > 0 {
-			fr.data = oneNewline(b.Bytes())
-		}
-		f.frames[from] = fr
+	fr, err := f.draw(from)
+	return fr, f.next, err
+}
+
+// draw returns the frame for a position. Call with mu held.
+func (f *feed) draw(from views.Position) (frame, error) {
+	if fr, ok := f.frames[from]; ok {
+		return fr, nil
 	}
-	return fr, f.next, nil
+	var b bytes.Buffer
+	at, err := f.sheet.since(f.all.ctx, &b, from)
+	if err != nil {
+		return frame{}, err
+	}
+	fr := frame{at: at}
+	if b.Len() > 0 {
+		fr.data = oneNewline(b.Bytes())
+	}
+	f.frames[from] = fr
+	return fr, nil
 }
 
 // page draws a page of a session as it is now.
@@ -252,6 +280,8 @@ func (s *sessionSheet) since(ctx context.Context, b *bytes.Buffer, from views.Po
 	return s.Here(), err
 }
 
+func (s *sessionSheet) here() views.Position { return s.Here() }
+
 // inboxSheet is the list of sessions.
 type inboxSheet struct {
 	server *Server
@@ -269,9 +299,12 @@ func (s *inboxSheet) refresh(context.Context) (bool, error) {
 func (s *inboxSheet) at(c views.Cursor) views.Position { return views.Position{Cursor: c} }
 
 func (s *inboxSheet) since(ctx context.Context, b *bytes.Buffer, from views.Position) (views.Position, error) {
-	at := s.at(views.Cursor{Epoch: s.server.Epoch, Rev: s.in.Rev})
-	if from == at {
-		return at, nil
+	if from == s.here() {
+		return from, nil
 	}
-	return at, views.Inbox(s.in).Render(ctx, b)
+	return s.here(), views.Inbox(s.in).Render(ctx, b)
+}
+
+func (s *inboxSheet) here() views.Position {
+	return s.at(views.Cursor{Epoch: s.server.Epoch, Rev: s.in.Rev})
 }

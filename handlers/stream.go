@@ -187,10 +187,14 @@ type pump struct {
 	retry   time.Duration // when the browser is to come back
 	flushed chan struct{}
 	shown   views.Position
+	last    sse.Event // one at a time is on its way
 }
 
 func (p *pump) run(ctx context.Context, f *feed, from views.Cursor) {
-	p.shown = f.position(from)
+	var err error
+	if p.shown, err = f.position(ctx, from); err != nil {
+		return
+	}
 	if !p.wait(ctx) || !p.send(ctx, "hello", nothing) { // the headers, then a sign of life
 		return
 	}
@@ -238,10 +242,11 @@ var nothing = []byte("-")
 // id: r3labs writes an empty one otherwise, which makes the browser forget where
 // it is. A script sees beats, as it would not see comments.
 func (p *pump) send(ctx context.Context, event string, data []byte) bool {
-	p.streams.sse.Publish(p.name, &sse.Event{
-		Event: []byte(event), ID: []byte(p.shown.String()), Data: data,
-		Retry: strconv.AppendInt(nil, p.retry.Milliseconds(), 10),
-	})
+	p.last = sse.Event{Event: []byte(event), ID: []byte(p.shown.String()), Data: data}
+	if event == "hello" || event == "bye" {
+		p.last.Retry = strconv.AppendInt(nil, p.retry.Milliseconds(), 10)
+	}
+	p.streams.sse.Publish(p.name, &p.last)
 	return p.wait(ctx)
 }
 
@@ -267,23 +272,36 @@ type frameWriter struct {
 	control *http.ResponseController
 	fail    context.CancelFunc
 	flushed chan<- struct{}
-	frame   bytes.Buffer
+	frame   *bytes.Buffer // nil between two frames
 }
 
-// keepFrame is how much memory a connection keeps between two frames.
-const keepFrame = 4 << 10
+// frames are buffers for the frames that are being written now.
+var frames = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-func (w *frameWriter) Write(p []byte) (int, error) { return w.frame.Write(p) }
+// maxPooled is the size of a buffer that is kept: few frames are larger, and
+// those are whole pages.
+const maxPooled = 64 << 10
+
+func (w *frameWriter) Write(p []byte) (int, error) {
+	if w.frame == nil {
+		w.frame = frames.Get().(*bytes.Buffer)
+	}
+	return w.frame.Write(p)
+}
 
 // Flush is called once for the headers and once for each event.
 func (w *frameWriter) Flush() {
 	_ = w.control.SetWriteDeadline(time.Now().Add(flushTimeout)) // a writer without deadlines just has none
-	_, err := w.ResponseWriter.Write(w.frame.Bytes())
+	var err error
+	if w.frame != nil {
+		_, err = w.ResponseWriter.Write(w.frame.Bytes())
+		if w.frame.Reset(); w.frame.Cap() <= maxPooled {
+			frames.Put(w.frame)
+		}
+		w.frame = nil
+	}
 	if err == nil {
 		err = w.control.Flush()
-	}
-	if w.frame.Reset(); w.frame.Cap() > keepFrame {
-		w.frame = bytes.Buffer{}
 	}
 	if err != nil {
 		w.fail()

@@ -122,7 +122,7 @@ stalled     -                  ERROR   nod has ended
 }
 
 func TestTokenFrames(t *testing.T) {
-	frames := tokenFrames()
+	frames := tokenFrames("7")
 	total := 0
 	for i, f := range frames {
 		total += len(f)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -67,12 +68,19 @@ func (b *bench) replay() ([]row, error) {
 	}, nil
 }
 
-var liveAddress = regexp.MustCompile(`data-live="[^"]*"`)
+var (
+	liveAddress = regexp.MustCompile(`data-live="[^"]*"`)
+	sessionName = regexp.MustCompile(`data-session="([^"]*)"`)
+)
 
 // serveReplay serves a page of nod, whose event stream is our frames.
 func serveReplay(n *nod, page string) (*http.Server, error) {
 	page = liveAddress.ReplaceAllString(page, `data-live="/live"`)
-	frames := tokenFrames()
+	session := sessionName.FindStringSubmatch(page)
+	if session == nil {
+		return nil, errors.New("the page does not say of which session it is")
+	}
+	frames := tokenFrames(session[1])
 	base, err := url.Parse(n.base)
 	if err != nil {
 		return nil, err
@@ -115,7 +123,7 @@ const lastToken = "last-token"
 
 // tokenFrames are the frames of a message of 20 KB in blocks of 1 KB, as it
 // grows by 4 bytes: each is the block that grows.
-func tokenFrames() []string {
+func tokenFrames(session string) []string {
 	const count, size, block = 5000, 4, 1000
 	text := strings.Repeat("The test waits for a port that is taken. ", count*size/40)
 	frames := make([]string, count)
@@ -125,8 +133,8 @@ func tokenFrames() []string {
 		if i == count-1 {
 			last = lastToken
 		}
-		frames[i] = fmt.Sprintf("id: replay.%d.0\nevent: parts\ndata: <div class=\"part\" id=\"replay%d\" data-in=\"turns\"><div class=\"prose\"><p>%s%s</p></div></div>\n\n",
-			i, begin/block, text[begin:end], last)
+		frames[i] = fmt.Sprintf("id: replay.%d.0\nevent: parts-%s\ndata: <div class=\"part\" id=\"replay%d\" data-in=\"turns\"><div class=\"prose\"><p>%s%s</p></div></div>\n\n",
+			i, session, begin/block, text[begin:end], last)
 	}
 	return frames
 }
