@@ -15,9 +15,9 @@ import (
 // reference can make output far larger than its source. These bounds are well
 // above what people and models write and keep every input under a second.
 const (
-	maxSource = 256 << 10 // beyond it all is plain text
-	maxLines  = 20_000    // beyond it all is plain text; the block parser keeps a record for every line and level
-	maxOutput = 4 << 20   // beyond it all is plain text
+	maxSource = 256 << 10 // of a block; a longer one and all after it is plain text
+	maxLines  = 20_000    // of a block, likewise; the block parser keeps a record for every line and level
+	maxOutput = 4 << 20   // of a document; a block that would exceed it is plain text
 	maxURL    = 2 << 10   // a longer address is not a link; one reference may be used many times
 	maxDepth  = 16        // quotes and lists inside each other; further markers are text
 	maxMarks  = 800       // characters that may open or close something, per block; further ones are text.
@@ -26,10 +26,32 @@ const (
 	maxCells = 20_000 // of all tables of a document; a table that would exceed it is text
 )
 
+// blockParser finds the blocks of a document and leaves what is in them alone.
+var blockParser = parser.NewParser(blockOptions()...)
+
 func newParser() parser.Parser {
 	marks, words := parser.NewContextKey(), parser.NewContextKey()
 	mark := func(p parser.InlineParser) parser.InlineParser { return inline{p, marks, maxMarks} }
-	return parser.NewParser(
+	return parser.NewParser(append(blockOptions(),
+		parser.WithInlineParsers(
+			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
+			util.Prioritized(mark(parser.NewCodeSpanParser()), 100),
+			util.Prioritized(mark(parser.NewLinkParser()), 200),
+			util.Prioritized(mark(parser.NewAutoLinkParser()), 300),
+			util.Prioritized(mark(parser.NewRawHTMLParser()), 400),
+			util.Prioritized(mark(parser.NewEmphasisParser()), 500),
+			util.Prioritized(mark(extension.NewStrikethroughParser()), 500),
+			util.Prioritized(inline{extension.NewLinkifyParser(), words, maxWords}, 999),
+		),
+		parser.WithASTTransformers(
+			util.Prioritized(extension.NewTableASTTransformer(), 0),
+			util.Prioritized(linker{}, 100),
+		),
+	)...)
+}
+
+func blockOptions() []parser.Option {
+	return []parser.Option{
 		parser.WithBlockParsers(
 			util.Prioritized(parser.NewSetextHeadingParser(), 100),
 			util.Prioritized(parser.NewThematicBreakParser(), 200),
@@ -42,25 +64,11 @@ func newParser() parser.Parser {
 			util.Prioritized(parser.NewHTMLBlockParser(), 900),
 			util.Prioritized(parser.NewParagraphParser(), 1000),
 		),
-		parser.WithInlineParsers(
-			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
-			util.Prioritized(mark(parser.NewCodeSpanParser()), 100),
-			util.Prioritized(mark(parser.NewLinkParser()), 200),
-			util.Prioritized(mark(parser.NewAutoLinkParser()), 300),
-			util.Prioritized(mark(parser.NewRawHTMLParser()), 400),
-			util.Prioritized(mark(parser.NewEmphasisParser()), 500),
-			util.Prioritized(mark(extension.NewStrikethroughParser()), 500),
-			util.Prioritized(inline{extension.NewLinkifyParser(), words, maxWords}, 999),
-		),
 		parser.WithParagraphTransformers(
 			util.Prioritized(parser.LinkReferenceParagraphTransformer, 100),
-			util.Prioritized(table{extension.NewTableParagraphTransformer(), parser.NewContextKey()}, 200),
+			util.Prioritized(table{extension.NewTableParagraphTransformer()}, 200),
 		),
-		parser.WithASTTransformers(
-			util.Prioritized(extension.NewTableASTTransformer(), 0),
-			util.Prioritized(linker{}, 100),
-		),
-	)
+	}
 }
 
 // container refuses to open below maxDepth others.
@@ -114,10 +122,9 @@ func (p inline) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context
 
 // table counts the cells a table could have before there is one: short rows are
 // filled up to the width of the first, so that n bytes can ask for n² cells.
-type table struct {
-	parser.ParagraphTransformer
-	key parser.ContextKey
-}
+type table struct{ parser.ParagraphTransformer }
+
+var cellsKey = parser.NewContextKey() // a tally of the document's cells
 
 func (t table) Transform(n *ast.Paragraph, reader text.Reader, pc parser.Context) {
 	rows, width := n.Lines().Len(), 0
@@ -125,7 +132,7 @@ func (t table) Transform(n *ast.Paragraph, reader text.Reader, pc parser.Context
 		line := n.Lines().At(i)
 		width = max(width, 1+bytes.Count(line.Value(reader.Source()), []byte("|")))
 	}
-	cells := pc.ComputeIfAbsent(t.key, newTally).(*tally)
+	cells := pc.ComputeIfAbsent(cellsKey, newTally).(*tally)
 	if cells.n+rows*width > maxCells {
 		return
 	}

@@ -1,11 +1,14 @@
 // Package markdown turns what a model wrote into HTML that is safe to place in
 // a page: nothing in it runs, fetches, posts or leads to one of our own routes.
 //
-// The way through: [HTML] parses GitHub flavoured markdown with goldmark, whose
-// parsers are wrapped so that no input costs more than its size allows
-// (bounds.go). One pass decides for every link whether it may be one (links.go),
+// The way through: a [Stream] cuts the text, while it is written, where a block
+// ends for certain (stream.go, blocks.go); [HTML] is a stream that is fed once.
+// Each piece is parsed as GitHub flavoured markdown with goldmark, whose parsers
+// are wrapped so that no input costs more than its size allows (bounds.go). One
+// pass decides for every link whether it may be one (links.go),
 // the renderers here and goldmark's own write the elements, and a last pass over
-// the finished HTML makes control characters visible. What the result may hold
+// the finished HTML makes control characters visible. Code is coloured later, by
+// a [Highlighter] (highlight.go). What the result may hold
 // is a closed list; the tests check it against hostile and random input.
 package markdown
 
@@ -35,42 +38,35 @@ var dialect = goldmark.New(
 	))),
 )
 
-// HTML renders source. It never fails: what is too large or too odd to render
-// comes back as escaped text in a pre element. The result is well-formed HTML in
-// valid UTF-8. Several goroutines may call it at once.
+// HTML renders source as a [Stream] does, but leaves nothing out and has no
+// colours. It never fails: what is too large or too odd to render comes back as
+// escaped text in a pre element. The result is well-formed HTML in valid UTF-8.
+// Several goroutines may call it at once.
 func HTML(source string) string {
-	source = strings.ReplaceAll(source, "\r\n", "\n")
-	source = strings.ToValidUTF8(source, "\uFFFD")
-	return showControls(renderOr(source, convert))
+	s := Stream{whole: true}
+	s.Update(source, true)
+	if s.declined {
+		return showControls(plain(s.src))
+	}
+	return strings.Join(s.blocks, "")
 }
 
 // renderOr falls back to plain text when render declines the source, or panics:
 // a mistake in the parser must cost one message its looks, not everyone the server.
-func renderOr(source string, render func(string) (string, bool)) (out string) {
+func renderOr(source []byte, render func() (string, bool)) (out string) {
 	defer func() {
 		if recover() != nil {
 			out = plain(source)
 		}
 	}()
-	if out, ok := render(source); ok {
+	if out, ok := render(); ok {
 		return out
 	}
 	return plain(source)
 }
 
-func convert(source string) (string, bool) {
-	if len(source) > maxSource || strings.Count(source, "\n") > maxLines {
-		return "", false
-	}
-	var out bounded
-	if err := dialect.Convert([]byte(source), &out); err != nil {
-		return "", false
-	}
-	return out.String(), true
-}
-
-func plain(source string) string {
-	return "<pre><code>" + html.EscapeString(source) + "</code></pre>\n"
+func plain(source []byte) string {
+	return "<pre><code>" + html.EscapeString(string(source)) + fenceEnd
 }
 
 // showControls names the characters that act on the text around them instead of
@@ -108,13 +104,16 @@ func isControl(r rune) bool {
 		r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// bounded is a buffer that refuses to grow past maxOutput.
-type bounded struct{ strings.Builder }
+// bounded is a buffer that refuses to grow past max bytes.
+type bounded struct {
+	strings.Builder
+	max int
+}
 
 var errTooLong = errors.New("markdown: output too long")
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxOutput {
+	if b.Len()+len(p) > b.max {
 		return 0, errTooLong
 	}
 	return b.Builder.Write(p)
@@ -159,13 +158,28 @@ func renderFence(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.W
 		return ast.WalkContinue, nil
 	}
 	_, _ = w.WriteString("<pre><code")
-	if lang := strings.ToLower(string(n.(*ast.FencedCodeBlock).Language(src))); languages[lang] {
+	if lang := language(n.(*ast.FencedCodeBlock), src); lang != "" {
 		_, _ = w.WriteString(` class="language-` + lang + `"`)
 	}
 	_ = w.WriteByte('>')
-	_, _ = w.Write(util.EscapeHTML(n.Lines().Value(src)))
-	_, _ = w.WriteString("</code></pre>\n")
+	if colours, ok := n.Attribute(coloursKey); ok {
+		_, _ = w.WriteString(colours.(string))
+	} else {
+		_, _ = w.Write(util.EscapeHTML(n.Lines().Value(src)))
+	}
+	_, _ = w.WriteString(fenceEnd)
 	return ast.WalkSkipChildren, nil
+}
+
+// coloursKey names the node attribute that holds the coloured HTML of a fence.
+var coloursKey = []byte("colours")
+
+// language returns the name of a fence's language, or "" if it is not one of ours.
+func language(n *ast.FencedCodeBlock, src []byte) string {
+	if lang := strings.ToLower(string(n.Language(src))); languages[lang] {
+		return lang
+	}
+	return ""
 }
 
 // renderTable puts the table into a box of its own that can scroll, or a wide
