@@ -269,9 +269,14 @@ func TestWorkIsBounded(t *testing.T) {
 				s.Update(src[:i], false)
 			}
 			s.Update(src, true)
-			t.Logf("%d kB: %.1f bytes of work for each", len(src)/1000, float64(s.work)/float64(len(src)))
-			if s.work > 48*len(src) {
-				t.Errorf("%d bytes of work for %d", s.work, len(src))
+			frames, part := NewStream(nil, nil), src[:min(len(src), maxSource/2)]
+			for i := 0; i < len(part); i += 80 {
+				frames.Update(part[:i], false)
+			}
+			each, inFrames := float64(s.work)/float64(len(src)), float64(frames.work)/float64(len(part))
+			t.Logf("%d kB: %.1f bytes of work for each, %.1f of the first 128 KiB in frames", len(src)/1000, each, inFrames)
+			if each > 12 || inFrames > 80 {
+				t.Error("too much work")
 			}
 			out := strings.Join(s.Blocks(), "")
 			check(t, name, out)
