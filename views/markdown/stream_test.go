@@ -306,6 +306,14 @@ func TestTooLargeABlockIsPlain(t *testing.T) {
 	}
 }
 
+func TestTooLongAMessageEndsPlain(t *testing.T) {
+	src := strings.Repeat("*a* "+strings.Repeat("words ", 40)+"\n\n", maxTotal/246+100)
+	out := HTML(src)
+	if i := strings.Index(out, "<pre><code>*a*"); i < maxTotal || strings.Contains(out[i:], "<em>") {
+		t.Errorf("plain from %d on of %d", i, len(out))
+	}
+}
+
 func answer(size int) string {
 	const section = `## Step %[1]d: the cache
 
