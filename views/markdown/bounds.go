@@ -23,6 +23,7 @@ const (
 	maxMarks  = 800       // characters that may open or close something, per block; further ones are text.
 	//                       Two make a level of emphasis, and browsers give up at 512 levels
 	maxWords = 2000   // places where a bare address may start, per block; further ones are text
+	maxDefs  = 1000   // lines of a paragraph in which link definitions are looked for
 	maxCells = 20_000 // of all tables of a document; a table that would exceed it is text
 )
 
@@ -65,7 +66,7 @@ func blockOptions() []parser.Option {
 			util.Prioritized(parser.NewParagraphParser(), 1000),
 		),
 		parser.WithParagraphTransformers(
-			util.Prioritized(parser.LinkReferenceParagraphTransformer, 100),
+			util.Prioritized(definitions{parser.LinkReferenceParagraphTransformer}, 100),
 			util.Prioritized(table{extension.NewTableParagraphTransformer()}, 200),
 		),
 	}
@@ -117,6 +118,15 @@ func (p inline) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast
 func (p inline) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context) {
 	if c, ok := p.InlineParser.(parser.CloseBlocker); ok {
 		c.CloseBlock(parent, block, pc)
+	}
+}
+
+// definitions leaves long paragraphs alone: each definition moves all lines after it.
+type definitions struct{ parser.ParagraphTransformer }
+
+func (d definitions) Transform(n *ast.Paragraph, reader text.Reader, pc parser.Context) {
+	if n.Lines().Len() <= maxDefs {
+		d.ParagraphTransformer.Transform(n, reader, pc)
 	}
 }
 

@@ -328,6 +328,15 @@ func TestMarksBeyondTheBoundAreText(t *testing.T) {
 	}
 }
 
+func TestDefinitionsAreBounded(t *testing.T) {
+	if out := HTML(strings.Repeat("[a]: b\n", maxDefs)); out != "" {
+		t.Errorf("definitions are shown: %.80q", out)
+	}
+	if out := HTML(strings.Repeat("[a]: b\n", maxDefs+1)); strings.Count(out, "[a]: b\n") != maxDefs {
+		t.Errorf("too many are not: %.80q", out)
+	}
+}
+
 func TestTableCellsAreBounded(t *testing.T) {
 	head := strings.Repeat("|a", 150) + "\n" + strings.Repeat("|-", 150) + "\n"
 	if out := HTML(head + strings.Repeat("|\n", 100)); !strings.Contains(out, "<table>") {

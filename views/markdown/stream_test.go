@@ -182,6 +182,7 @@ func TestCloses(t *testing.T) {
 		{"a table ends like a paragraph", "|a|\n|-|\n|b|\n\n", 1},
 		{"a definition may have a title", "[a]: b\n", 0},
 		{"and what follows be its title", "[a]: b\n'c\n", 0},
+		{"even with a table in it", "[a]: b\n'c\na|b\n-|-\n", 0},
 	} {
 		s := NewStream(nil, nil)
 		s.Update(c.src, false)
@@ -254,14 +255,14 @@ func TestWorkIsBounded(t *testing.T) {
 		"no UTF-8":      strings.Repeat("\xe2\x82", mb/2),
 		"quotes":        strings.Repeat(">", 10_000) + "a",
 		"table":         "|a|b|\n|-|-|\n" + strings.Repeat("|`x`|y|\n", 500_000/8),
-		"list":          strings.Repeat("- a\n", mb/4),
+		"list":          strings.Repeat("- a\n", mb/8),
 		"open fence":    "```\n" + strings.Repeat("a < b\n", mb/6),
 		"line in fence": "```\n" + strings.Repeat("a < b ", mb/6),
-		"paragraphs":    strings.Repeat("a *b*\n\n", mb/7),
-		"definitions":   strings.Repeat("[a]: b\n", mb/7),
-		"uses":          strings.Repeat("[a]: b\n\n[a]\n\n", mb/13),
+		"paragraphs":    strings.Repeat("a *b*\n\n", mb/40),
+		"definitions":   strings.Repeat("[a]: b\n", mb/50),
+		"uses":          strings.Repeat("[a]: b\n\n[a]\n\n", mb/80),
 		"blank lines":   strings.Repeat("\n", mb),
-		"four million":  strings.Repeat("words\n\n", 4*mb/7),
+		"much prose":    strings.Repeat(strings.Repeat("words ", 40)+"\n\n", 4*mb/242),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewStream(nil, nil)
@@ -269,9 +270,14 @@ func TestWorkIsBounded(t *testing.T) {
 				s.Update(src[:i], false)
 			}
 			s.Update(src, true)
-			t.Logf("%d kB: %.1f bytes of work for each", len(src)/1000, float64(s.work)/float64(len(src)))
-			if s.work > 48*len(src) {
-				t.Errorf("%d bytes of work for %d", s.work, len(src))
+			frames, part := NewStream(nil, nil), src[:min(len(src), maxSource/2)]
+			for i := 0; i < len(part); i += 80 {
+				frames.Update(part[:i], false)
+			}
+			each, inFrames := float64(s.work)/float64(len(src)), float64(frames.work)/float64(len(part))
+			t.Logf("%d kB: %.1f bytes of work for each, %.1f of the first 128 KiB in frames", len(src)/1000, each, inFrames)
+			if each > 3*tailPace || inFrames > 80 {
+				t.Error("too much work")
 			}
 			out := strings.Join(s.Blocks(), "")
 			check(t, name, out)
@@ -297,6 +303,14 @@ func TestTooLargeABlockIsPlain(t *testing.T) {
 	}
 	if got := HTML(src); strings.Count(got, "<pre>") != 1 || !strings.HasPrefix(got, "<h1>") {
 		t.Errorf("HTML: %.80q", got)
+	}
+}
+
+func TestTooLongAMessageEndsPlain(t *testing.T) {
+	src := strings.Repeat("*a* "+strings.Repeat("words ", 40)+"\n\n", maxTotal/246+100)
+	out := HTML(src)
+	if i := strings.Index(out, "<pre><code>*a*"); i < maxTotal || strings.Contains(out[i:], "<em>") {
+		t.Errorf("plain from %d on of %d", i, len(out))
 	}
 }
 
