@@ -67,28 +67,29 @@
     return t.content;
   }
 
-  const waiting = new Map(); // id -> newest element
-  let frame = 0;
+  let waiting = '', frame = 0;
 
-  // The first parts show at once, whatever comes before the next frame with it.
+  // The first parts show at once; what comes before the next frame shows with it.
   function receive(html) {
-    for (const el of parse(html).children) waiting.set(el.id, el); // keeps the place of the first
+    waiting += html;
     if (!frame) apply();
   }
 
   function apply() {
     const height = page.scrollHeight;
-    for (const el of waiting.values()) {
+    const newest = new Map(); // by id, in the place of the first
+    for (const el of parse(waiting).children) newest.set(el.id, el);
+    waiting = '';
+    for (const el of newest.values()) {
       const old = byId(el.id), data = el.dataset;
       if ('gone' in data) old?.remove();
       else if (old) morph(old, el);
       else byId(data.in)?.append(el);
       if (data.title) document.title = data.title;
     }
-    waiting.clear();
     frame = requestAnimationFrame(() => {
       frame = 0;
-      if (waiting.size) apply();
+      if (waiting) apply();
     });
     if (following) {
       trim();
