@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func (t *streams) serve(c echo.Context, id string) error {
 func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *seat, leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if zip = t.zip < maxGzip; zip {
+	if zip = t.zip < maxGzip && strings.Contains(c.Request().Header.Get("Accept-Encoding"), "gzip"); zip {
 		t.zip++
 	}
 	at = &seat{leave: make(chan struct{}), end: end}
@@ -266,44 +267,65 @@ func oneNewline(p []byte) []byte {
 }
 
 // frameWriter turns the many small writes of r3labs into one write with a
-// deadline, and tells when it has been handed to the kernel.
+// deadline, or for a large frame into some, and tells when it has been handed to
+// the kernel.
 type frameWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	fail    context.CancelFunc
 	flushed chan<- struct{}
 	frame   *bytes.Buffer // nil between two frames
+	err     error
 }
 
 // frames are buffers for the frames that are being written now.
-var frames = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var frames = sync.Pool{New: func() any { return bytes.NewBuffer(make([]byte, 0, frameSize)) }}
 
-// maxPooled is the size of a buffer that is kept: few frames are larger, and
-// those are whole pages.
-const maxPooled = 64 << 10
+// frameSize is how much is written at once. A browser that does not read costs as
+// much, and what the kernel takes.
+const frameSize = 16 << 10
 
 func (w *frameWriter) Write(p []byte) (int, error) {
 	if w.frame == nil {
 		w.frame = frames.Get().(*bytes.Buffer)
+		w.hurry()
 	}
-	return w.frame.Write(p)
+	for rest := p; len(rest) > 0; {
+		n := min(len(rest), w.frame.Available())
+		_, _ = w.frame.Write(rest[:n]) // never fails
+		if rest = rest[n:]; w.frame.Available() == 0 {
+			w.pass()
+		}
+	}
+	return len(p), nil
+}
+
+// hurry gives the browser its time to read what comes.
+func (w *frameWriter) hurry() {
+	_ = w.control.SetWriteDeadline(time.Now().Add(flushTimeout)) // a writer without deadlines just has none
+}
+
+// pass hands on what was written so far. After an error nothing more is.
+func (w *frameWriter) pass() {
+	if w.err == nil {
+		_, w.err = w.ResponseWriter.Write(w.frame.Bytes())
+	}
+	w.frame.Reset()
 }
 
 // Flush is called once for the headers and once for each event.
 func (w *frameWriter) Flush() {
-	_ = w.control.SetWriteDeadline(time.Now().Add(flushTimeout)) // a writer without deadlines just has none
-	var err error
-	if w.frame != nil {
-		_, err = w.ResponseWriter.Write(w.frame.Bytes())
-		if w.frame.Reset(); w.frame.Cap() <= maxPooled {
-			frames.Put(w.frame)
-		}
+	if w.frame == nil {
+		w.hurry()
+	} else {
+		w.pass()
+		frames.Put(w.frame)
 		w.frame = nil
 	}
-	if err == nil {
-		err = w.control.Flush()
+	if w.err == nil {
+		w.err = w.control.Flush()
 	}
-	if err != nil {
+	if w.err != nil {
 		w.fail()
 		return
 	}
