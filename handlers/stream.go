@@ -150,10 +150,8 @@ func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.
 	if last == "" {
 		last = c.QueryParam("since")
 	}
-	p := &pump{
-		streams: t, name: rand.Text(), event: "parts", at: at, flushed: make(chan struct{}, 1),
-		retry: comeBack + mathrand.N(comeBack),
-	}
+	w := &frameWriter{ResponseWriter: c.Response(), control: http.NewResponseController(c.Response()), ready: make(chan struct{}, 1)}
+	p := &pump{streams: t, name: rand.Text(), event: "parts", at: at, to: w, retry: comeBack + mathrand.N(comeBack)}
 	if id != "" { // a page takes parts of its own session only
 		p.event += "-" + id
 	}
@@ -161,7 +159,6 @@ func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.
 		p.retry = askAgain
 	}
 	t.sse.CreateStream(p.name)
-	w := &frameWriter{ResponseWriter: c.Response(), control: http.NewResponseController(c.Response()), fail: cancel, flushed: p.flushed}
 	var pumping sync.WaitGroup
 	pumping.Go(func() {
 		defer cancel()
@@ -186,7 +183,7 @@ type pump struct {
 	event   string        // that carries parts
 	at      *seat         // nil: it ends when everything is sent
 	retry   time.Duration // when the browser is to come back
-	flushed chan struct{}
+	to      *frameWriter
 	shown   views.Position
 	last    sse.Event // one at a time is on its way
 }
@@ -196,7 +193,7 @@ func (p *pump) run(ctx context.Context, f *feed, from views.Cursor) {
 	if p.shown, err = f.position(ctx, from); err != nil {
 		return
 	}
-	if !p.wait(ctx) || !p.send(ctx, "hello", nothing) { // the headers, then a sign of life
+	if !p.write(ctx) || !p.send(ctx, "hello", nothing) { // the headers, then a sign of life
 		return
 	}
 	beat := time.NewTicker(beatEvery)
@@ -248,13 +245,14 @@ func (p *pump) send(ctx context.Context, event string, data []byte) bool {
 		p.last.Retry = strconv.AppendInt(nil, p.retry.Milliseconds(), 10)
 	}
 	p.streams.sse.Publish(p.name, &p.last)
-	return p.wait(ctx)
+	return p.write(ctx)
 }
 
-func (p *pump) wait(ctx context.Context) bool {
+// write writes what r3labs makes of an event.
+func (p *pump) write(ctx context.Context) bool {
 	select {
-	case <-p.flushed:
-		return true
+	case <-p.to.ready:
+		return p.to.send() == nil
 	case <-ctx.Done():
 		return false
 	}
@@ -266,14 +264,13 @@ func oneNewline(p []byte) []byte {
 	return bytes.ReplaceAll(bytes.ReplaceAll(p, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 }
 
-// frameWriter turns the many small writes of r3labs into one write with a
-// deadline, or for a large frame into some, and tells when it has been handed to
-// the kernel.
+// frameWriter collects the many small writes of r3labs, so that the pump writes a
+// frame at once, or a large one in some pieces. While the pump writes r3labs waits
+// for the next event, or until the pump has ended.
 type frameWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	fail    context.CancelFunc
-	flushed chan<- struct{}
+	ready   chan struct{} // has a token when r3labs has written a frame
 	frame   *bytes.Buffer // nil between two frames
 	err     error
 }
@@ -288,7 +285,6 @@ const frameSize = 16 << 10
 func (w *frameWriter) Write(p []byte) (int, error) {
 	if w.frame == nil {
 		w.frame = frames.Get().(*bytes.Buffer)
-		w.hurry()
 	}
 	for rest := p; len(rest) > 0; {
 		n := min(len(rest), w.frame.Available())
@@ -300,40 +296,37 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hurry gives the browser its time to read what comes.
-func (w *frameWriter) hurry() {
-	_ = w.control.SetWriteDeadline(time.Now().Add(flushTimeout)) // a writer without deadlines just has none
-}
+// Flush is called once for the headers and once for each event.
+func (w *frameWriter) Flush() { w.ready <- struct{}{} }
 
-// pass hands on what was written so far. After an error nothing more is.
+// pass hands on what was collected so far. After an error nothing more is.
 func (w *frameWriter) pass() {
 	if w.err == nil {
+		w.hurry()
 		_, w.err = w.ResponseWriter.Write(w.frame.Bytes())
 	}
 	w.frame.Reset()
 }
 
-// Flush is called once for the headers and once for each event.
-func (w *frameWriter) Flush() {
-	if w.frame == nil {
-		w.hurry()
-	} else {
+// hurry gives the browser its time to read.
+func (w *frameWriter) hurry() {
+	_ = w.control.SetWriteDeadline(time.Now().Add(flushTimeout)) // a writer without deadlines just has none
+}
+
+// send writes what is left of a frame. It is the pump's part of the work, because
+// the stack of r3labs' goroutine is deep, and would double for it.
+func (w *frameWriter) send() error {
+	if w.frame != nil {
 		w.pass()
 		frames.Put(w.frame)
 		w.frame = nil
 	}
 	if w.err == nil {
+		w.hurry()
 		w.err = w.control.Flush()
-	}
-	if w.err != nil {
-		w.fail()
-		return
 	}
 	// On HTTP/2 an expired deadline resets the stream even while nothing is
 	// being written.
 	_ = w.control.SetWriteDeadline(time.Time{})
-	select {
-	case w.flushed <- struct{}{}:
-	default:
-	}
+	return w.err
 }
