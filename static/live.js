@@ -201,7 +201,7 @@
 
   function open() {
     if (source || document.hidden) return;
-    clearTimeout(timer);
+    timer = clearTimeout(timer);
     heard = Date.now();
     const s = source = new EventSource(live + '?since=' + rev);
     const hear = f => e => {
@@ -224,7 +224,7 @@
   }
 
   function close() {
-    clearTimeout(timer);
+    timer = clearTimeout(timer);
     source?.close();
     source = null;
   }
@@ -241,6 +241,9 @@
   on(window, 'pageshow', open);
   on(window, 'online', () => { close(); open(); });
   on(window, 'offline', lost);
-  setInterval(() => { if (source && Date.now() - heard > watchdog) { lost(); again(); } }, 5e3);
+  setInterval(() => {
+    if (!source) timer || open(); // a phone may tell that the page goes, and not that it is back
+    else if (Date.now() - heard > watchdog) { lost(); again(); }
+  }, 5e3);
   open();
 })();
