@@ -161,17 +161,18 @@
       const got = parse(await answer.text()), id = link.dataset.get;
       const el = got.getElementById(id);
       el.dataset.keep = '';
-      if (id === 'earlier') earlier(got);
-      byId(id).replaceWith(el);
+      if (id === 'earlier') earlier(got, el);
+      else byId(id).replaceWith(el);
     } catch { location = link; }
   });
 
   // earlier puts older turns before those that are here, which stay where they
-  // are on the screen.
-  function earlier(got) {
+  // are on the screen. The row above them may be a lower one then.
+  function earlier(got, row) {
     const turns = byId('turns'), first = turns.firstElementChild;
     const was = first.getBoundingClientRect().bottom;
     root.style.overflowAnchor = 'none'; // we see to it ourselves
+    byId(row.id).replaceWith(row);
     for (const turn of [...got.getElementById('turns').children]) {
       const here = byId(turn.id);
       if (!here) turns.insertBefore(turn, first);
