@@ -617,8 +617,9 @@ func TestC40Scrolling(t *testing.T) {
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	path, s := w.newSession(c, p, "Much text")
-	b := newBrowser(t, desk)
-	b.loggedIn(w, false)
+	x, b := newWire(t, w), newBrowser(t, desk)
+	b.goTo(strings.Replace(w.login, w.base, x.URL, 1))
+	b.untilText("h2.group", "Agents")
 	s.think("thoughts", "It is about scrolling. thought0 ")
 	s.run("call", "count")
 	s.write("call", "out0\n")
@@ -631,7 +632,7 @@ func TestC40Scrolling(t *testing.T) {
 		}
 		b.untilText("#turns", fmt.Sprintf("word%04d", words))
 	}
-	b.goTo(w.base + path)
+	b.goTo(x.URL + path)
 	b.until("the page", "document.getElementById('turns')")
 	const (
 		atEnd = "(p => p.scrollHeight - p.scrollTop - p.clientHeight < 2)(document.scrollingElement)"
@@ -665,14 +666,15 @@ func TestC40Scrolling(t *testing.T) {
 	}
 
 	// Something opened, something closed, something marked, something typed.
-	open := "document.querySelector('.think').open"
-	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.think summary').click()"),
-		chromedp.Evaluate[chromedp.Void]("if (document.querySelector('.tool').open) document.querySelector('.tool summary').click()"),
-		chromedp.Evaluate[chromedp.Void](`{
+	const (
+		open    = "document.querySelector('.think').open"
+		marking = `{
 			const p = [...document.querySelectorAll('.prose p')].find(p => p.textContent.includes('word0210'));
 			getSelection().setBaseAndExtent(p.firstChild, 3, p.firstChild, 12);
-		}`))
-	chosen := eval[string](b, "String(getSelection())")
+		}`
+	)
+	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.think summary').click()"),
+		chromedp.Evaluate[chromedp.Void]("if (document.querySelector('.tool').open) document.querySelector('.tool summary').click()"))
 	b.do(chromedp.Evaluate[chromedp.Void]("(t => { t.focus({ preventScroll: true }); t.value = 'my draft'; t.setSelectionRange(3, 3); })(document.getElementById('text'))"))
 	say()
 	s.think("thoughts", "thought1 ")
@@ -681,23 +683,33 @@ func TestC40Scrolling(t *testing.T) {
 	say()
 	b.untilText(".think", "thought1")
 	b.untilText(".output", "out1")
-	if !eval[bool](b, open) {
-		t.Error("what was opened closed")
+	untouched := func(when string) {
+		t.Helper()
+		if !eval[bool](b, open) {
+			t.Errorf("%s, what was opened is closed", when)
+		}
+		if eval[bool](b, "document.querySelector('.tool').open") {
+			t.Errorf("%s, what was closed is open", when)
+		}
+		if got := eval[string](b, "(t => [t.value, document.activeElement === t, t.selectionStart].join())(document.getElementById('text'))"); got != "my draft,true,3" {
+			t.Errorf("%s, the message field is %s", when, got)
+		}
 	}
-	if eval[bool](b, "document.querySelector('.tool').open") {
-		t.Error("what was closed opened")
-	}
-	if got := eval[string](b, "(t => [t.value, document.activeElement === t, t.selectionStart].join())(document.getElementById('text'))"); got != "my draft,true,3" {
-		t.Errorf("the message field is %s", got)
-	}
-	// Marking a text gives up the field's caret, so it is looked at by itself.
-	b.do(chromedp.Evaluate[chromedp.Void](`{
-		const p = [...document.querySelectorAll('.prose p')].find(p => p.textContent.includes('word0210'));
-		getSelection().setBaseAndExtent(p.firstChild, 3, p.firstChild, 12);
-	}`))
+	untouched("after more text")
+	// All of the page comes again, to somebody whose cursor nod does not know.
+	x.set(func() {
+		x.returns = func(r *http.Request) { r.Header.Set("Last-Event-ID", "another.1.1") }
+	})
+	x.CloseClientConnections()
 	say()
-	if got := eval[string](b, "String(getSelection())"); got == "" || got != "agraph wo" || chosen != got {
-		t.Errorf("marked is %q, was %q", got, chosen)
+	untouched("after the whole page has come again")
+	// Marking a text takes the caret out of the field, so it is looked at by itself.
+	b.do(chromedp.Evaluate[chromedp.Void](marking))
+	say()
+	x.CloseClientConnections()
+	say()
+	if got := eval[string](b, "String(getSelection())"); got != "agraph wo" {
+		t.Errorf("marked is %q", got)
 	}
 
 	// The way to the end, and on from there.
