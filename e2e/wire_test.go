@@ -30,6 +30,7 @@ type wire struct {
 	first   string // id of the first event that has shown something
 	broken  int    // streams that were cut
 	streams map[*http.Request]int
+	strange []string // requests that were addressed to another name
 }
 
 // refused is a wire that ends every connection without a word.
@@ -102,6 +103,9 @@ func (x *wire) mend() { x.set(func() { x.down = 0 }) }
 func (x *wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	x.mu.Lock()
 	down := x.down
+	if "http://"+in.Host != x.URL {
+		x.strange = append(x.strange, in.Host+in.URL.Path)
+	}
 	x.mu.Unlock()
 	switch {
 	case down == refused:
