@@ -767,8 +767,8 @@ func (c *crasher) same(when string) (current time.Time) {
 }
 
 // tab opens another window of the same browser.
-func (b *browser) tab() *browser {
-	ctx, cancel := chromedp.NewContext(b.ctx)
+func (b *browser) tab(opts ...chromedp.ContextOption) *browser {
+	ctx, cancel := chromedp.NewContext(b.ctx, opts...)
 	b.t.Cleanup(cancel)
 	// The tab lives as long as the context it was first used with.
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(desk.width, desk.height)); err != nil {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -38,6 +39,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == puppetWord {
+		os.Exit(puppetPipe(os.Args[2]))
+	}
 	os.Exit(func() int {
 		missing := find()
 		if len(missing) > 0 {
@@ -182,6 +186,7 @@ type world struct {
 	login  string // link
 	data   string
 	folder string // for sessions
+	listen string // address of nod; "" for a free port
 	path   string // PATH of nod
 	codex  string // CODEX_HOME
 }
@@ -210,7 +215,7 @@ func newBareWorld(t *testing.T, path string) *world {
 // start starts nod, anew or again on the same data.
 func (w *world) start() {
 	w.t.Helper()
-	cmd := exec.Command(nodBinary, "--listen", "127.0.0.1:0", "--data", w.data, "--log-level", "debug", "--config", os.DevNull)
+	cmd := exec.Command(nodBinary, "--listen", cmp.Or(w.listen, "127.0.0.1:0"), "--data", w.data, "--log-level", "debug", "--config", os.DevNull)
 	cmd.Dir = w.folder
 	cmd.Env = append(os.Environ(), "PATH="+w.path, "CODEX_HOME="+w.codex)
 	var m []string

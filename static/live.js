@@ -78,7 +78,10 @@
   function apply() {
     const height = page.scrollHeight;
     const newest = new Map(); // by id, in the place of the first
-    for (const el of parse(waiting).children) newest.set(el.id, el);
+    for (const el of parse(waiting).children) {
+      newest.set(el.id, el);
+      for (const inner of el.querySelectorAll('[id]')) newest.delete(inner.id); // older than this
+    }
     waiting = '';
     for (const el of newest.values()) {
       const old = byId(el.id), data = el.dataset;
@@ -162,17 +165,18 @@
       const got = parse(await answer.text()), id = link.dataset.get;
       const el = got.getElementById(id);
       el.dataset.keep = '';
-      if (id === 'earlier') earlier(got);
-      byId(id).replaceWith(el);
+      if (id === 'earlier') earlier(got, el);
+      else byId(id).replaceWith(el);
     } catch { location = link; }
   });
 
   // earlier puts older turns before those that are here, which stay where they
-  // are on the screen.
-  function earlier(got) {
+  // are on the screen. The row above them may be a lower one then.
+  function earlier(got, row) {
     const turns = byId('turns'), first = turns.firstElementChild;
     const was = first.getBoundingClientRect().bottom;
     root.style.overflowAnchor = 'none'; // we see to it ourselves
+    byId(row.id).replaceWith(row);
     for (const turn of [...got.getElementById('turns').children]) {
       const here = byId(turn.id);
       if (!here) turns.insertBefore(turn, first);
@@ -202,7 +206,7 @@
 
   function open() {
     if (source || document.hidden) return;
-    clearTimeout(timer);
+    timer = clearTimeout(timer);
     heard = Date.now();
     const s = source = new EventSource(live + '?since=' + rev);
     const hear = f => e => {
@@ -225,7 +229,7 @@
   }
 
   function close() {
-    clearTimeout(timer);
+    timer = clearTimeout(timer);
     source?.close();
     source = null;
   }
@@ -242,6 +246,9 @@
   on(window, 'pageshow', open);
   on(window, 'online', () => { close(); open(); });
   on(window, 'offline', lost);
-  setInterval(() => { if (source && Date.now() - heard > watchdog) { lost(); again(); } }, 5e3);
+  setInterval(() => {
+    if (!source) timer || open(); // a phone may tell that the page goes, and not that it is back
+    else if (Date.now() - heard > watchdog) { lost(); again(); }
+  }, 5e3);
   open();
 })();
