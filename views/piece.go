@@ -76,13 +76,15 @@ func (p *piece) update(ctx context.Context, s *Sheet, at snapshot.Part) {
 		_, err := io.WriteString(w, here)
 		return err
 	})))
-	before, after, _ := strings.Cut(shell, here)
+	before, after, place := strings.Cut(shell, here)
 	if before != p.before || after != p.after {
 		p.before, p.after = before, after
 		p.born, p.newest = s.edition, s.edition
 	}
-	if text != nil {
+	if text != nil && place {
 		p.take(ctx, s, text, at)
+	} else {
+		p.blocks = nil
 	}
 	if !p.running { // a screen is large; if something does come, it begins anew
 		p.screen, p.fed = nil, nil
@@ -102,17 +104,16 @@ func (p *piece) write(s *Sheet, text string, at snapshot.Part) growing {
 // play gives what a terminal has had to the screen: what is new of it, or all if
 // it was cleared.
 func (p *piece) play(output []string) growing {
-	last := len(p.fed) - 1
-	if p.screen == nil || len(output) <= last || !slices.Equal(output[:last], p.fed[:last]) || !strings.HasPrefix(output[last], p.fed[last]) {
-		p.tag, p.screen, p.fed, last = "span", ansi.NewScreen(), nil, -1
+	more := func(i int) bool { return i < len(output) && strings.HasPrefix(output[i], p.fed[i]) }
+	last := len(p.fed) - 1 // the one that may have grown
+	if p.screen == nil || last >= 0 && !(more(last) && slices.Equal(output[:last], p.fed[:last])) {
+		p.tag, p.screen, p.fed = "span", ansi.NewScreen(), nil
 	}
 	for i, text := range output {
-		switch {
-		case i == last:
-			p.screen.Write(text[len(p.fed[i]):])
-		case i > last:
-			p.screen.Write(text)
+		if i < len(p.fed) {
+			text = text[len(p.fed[i]):]
 		}
+		p.screen.Write(text)
 	}
 	p.fed = output
 	return p.screen

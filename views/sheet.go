@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/a-h/templ"
@@ -76,6 +77,9 @@ func (s *Sheet) Show(ctx context.Context, v snapshot.Session, in snapshot.Inbox,
 		s.begin = snapshot.Part{}
 	}
 	for _, at := range changed {
+		if at.Kind == snapshot.Turn {
+			s.forget(at.Turn)
+		}
 		if p := s.pieces[at]; p != nil {
 			p.update(ctx, s, at)
 		}
@@ -94,6 +98,14 @@ func (s *Sheet) Show(ctx context.Context, v snapshot.Session, in snapshot.Inbox,
 				delete(s.pieces, at)
 			}
 		}
+	}
+}
+
+// forget drops what was drawn of a turn in whose place another has come.
+func (s *Sheet) forget(turn int) {
+	maps.DeleteFunc(s.pieces, func(at snapshot.Part, _ *piece) bool { return at.Turn == turn })
+	if s.begin.Turn == turn {
+		s.begin.Index = 0
 	}
 }
 
@@ -161,13 +173,12 @@ func (s *Sheet) Page(draft, problem string) templ.Component {
 // Earlier is a page of what stands before a response part. It takes whatever
 // numbers an address has, and shows what is nearest to them.
 func (s *Sheet) Earlier(turn, part int) templ.Component {
+	turn, part = max(0, turn), max(0, part)
 	end := s.view.End()
 	if turn < end.Turn {
-		end.Turn, end.Index = max(0, turn), snapshot.PartCount(s.view.State, max(0, turn))
+		end.Turn, end.Index = turn, snapshot.PartCount(s.view.State, turn)
 	}
-	if part < end.Index {
-		end.Index = max(0, part)
-	}
+	end.Index = min(end.Index, part)
 	return earlierPage(s.view, s.view.Before(end), end)
 }
 

@@ -27,8 +27,11 @@ func (s Session) End() Part {
 // which is live, is the one before End. For the same session grown longer the
 // begin never moves back, and it moves by steps.
 func (s Session) Before(end Part) Part {
-	room := windowNodes
 	at := Part{Kind: Response, Turn: end.Turn}
+	if TurnCount(s.State) == 0 {
+		return at
+	}
+	room := windowNodes
 	for turn := end.Turn; turn >= 0; turn-- {
 		parts := PartCount(s.State, turn)
 		if turn == end.Turn {
