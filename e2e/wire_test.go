@@ -23,8 +23,9 @@ type wire struct {
 	mu      sync.Mutex
 	down    int                  // what it answers while there is no way to nod; refused closes the connection
 	alter   func(string) string  // of each page
-	cut     func(event int) bool // is asked after each event of a stream, counted over all of them
-	returns func(*http.Request)  // changes the request of a stream that was cut
+	cut     func(event int) bool // is asked for each event of a stream, counted over all of them
+	half    bool                 // of the event at which a stream is cut only half gets through
+	returns func(*http.Request)  // changes the request of a stream that was cut; has the lock
 	hold    chan struct{}        // such a request waits until it is closed
 	events  int
 	first   string // id of the first event that has shown something
@@ -141,7 +142,7 @@ func (x *wire) stream(out http.ResponseWriter, in *http.Request) {
 			}
 		}
 		if returns != nil {
-			returns(r)
+			x.set(func() { returns(r) })
 		}
 	}
 	res, err := http.DefaultTransport.RoundTrip(r)
@@ -172,9 +173,6 @@ func (x *wire) stream(out http.ResponseWriter, in *http.Request) {
 			text = retryField.ReplaceAllString(text, "retry: 20")
 		}
 		event.Reset()
-		if _, err := io.WriteString(out, text); err != nil || flush.Flush() != nil {
-			return
-		}
 		x.mu.Lock()
 		x.events++
 		x.streams[in]++
@@ -182,11 +180,15 @@ func (x *wire) stream(out http.ResponseWriter, in *http.Request) {
 			x.first = m[1]
 		}
 		broken := cut != nil && cut(x.events)
-		if broken {
-			x.broken++
+		if broken && x.half {
+			text = text[:len(text)/2]
 		}
 		x.mu.Unlock()
+		if _, err := io.WriteString(out, text); err != nil || flush.Flush() != nil {
+			return
+		}
 		if broken {
+			x.set(func() { x.broken++ })
 			panic(http.ErrAbortHandler)
 		}
 	}
