@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"nod/state"
+)
+
+// TestEmptySession: a session without a turn has a page, and pages before it.
+func TestEmptySession(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	s.apply(id, &state.SessionTruncated{})
+	for _, path := range []string{"", "/before/0/0", "/before/-1/0", "/before/5/-7", "/find?q=x"} {
+		if r := s.get(s.in, "/s/"+id+path); r.status != http.StatusOK {
+			t.Errorf("%s: %d", path, r.status)
+		}
+	}
+}
+
+// TestTurnInPlaceOfAnother: an agent that begins a turn while one is open takes
+// its place, whatever was drawn of the other.
+func TestTurnInPlaceOfAnother(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	for _, text := range []string{"one", "two"} {
+		s.apply(id, &state.SessionResponsePart{TurnID: "t", Part: &state.MarkdownPart{ID: text, Content: state.NewText(text)}})
+	}
+	s.get(s.in, "/s/"+id)
+	s.apply(id, &state.SessionTurnStarted{TurnID: "u", Message: state.UserMessage("again")})
+	if r := s.get(s.in, "/s/"+id); r.status != http.StatusOK {
+		t.Errorf("%d", r.status)
+	}
+}
+
+// TestLiveWithoutTurns: a session that loses all its turns while somebody looks
+// at it, as one that has none yet, ends no process.
+func TestLiveWithoutTurns(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	f, done := s.feed(id)
+	defer done()
+	f.edition()
+	s.apply(id, &state.SessionTruncated{})
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("the feed's goroutine panics: %v", p)
+		}
+	}()
+	f.edition()
+}
+
+func (s *site) feed(id string) (*feed, func()) {
+	return s.srv.Config.Handler.(*Server).feeds.open(id, false)
+}
+
+// command has the agent run one, with some output.
+func (s *site) command(id, call, output string) {
+	s.apply(id, &state.SessionToolCallStart{TurnID: "t", ToolCallID: call, ToolName: "shell", DisplayName: "Shell"})
+	s.apply(id, &state.SessionToolCallReady{TurnID: "t", ToolCallID: call, InvocationMessage: state.Plain("ls"), ToolInput: new("ls"), Confirmed: state.ConfirmedNotNeeded})
+	s.apply(id, &state.SessionToolCallContentChanged{TurnID: "t", ToolCallID: call, Content: []state.ToolResultContent{state.TerminalContent("ahp-terminal:/"+call, "ls")}})
+	s.output(id, call, output)
+}
+
+func (s *site) output(id, call, output string) {
+	s.hub.Apply(s.t.Context(), s.uri(id), state.Source{}, state.Envelope{Channel: "ahp-terminal:/" + call, Action: &state.TerminalData{Data: output}})
+}
+
+// TestStoppedCommand: a call that is cancelled while it runs loses its output,
+// which must not stand beside it.
+func TestStoppedCommand(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	s.command(id, "c", "output of the call\n")
+	if r := s.get(s.in, "/s/"+id); !strings.Contains(r.body, "output of the call") {
+		t.Fatal("no output")
+	}
+	s.apply(id, &state.SessionTurnCancelled{TurnID: "t"})
+	if r := s.get(s.in, "/s/"+id); strings.Contains(r.body, `id="t0p0x0"`) != strings.Contains(r.body, `id="t0p0x"`) {
+		t.Errorf("blocks without a place:\n%s", r.body[strings.Index(r.body, `id="t0p0"`):][:1500])
+	}
+}
+
+// TestClearedTerminal: a terminal may be empty when it is drawn, and go on.
+func TestClearedTerminal(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	s.command(id, "c", "before\n")
+	s.get(s.in, "/s/"+id)
+	s.hub.Apply(t.Context(), s.uri(id), state.Source{}, state.Envelope{Channel: "ahp-terminal:/c", Action: &state.TerminalCleared{}})
+	s.get(s.in, "/s/"+id)
+	s.output(id, "c", "after\n")
+	if r := s.get(s.in, "/s/"+id); r.status != http.StatusOK || !strings.Contains(r.body, "after") {
+		t.Errorf("%d: a feed's goroutine would have panicked", r.status)
+	}
+}
