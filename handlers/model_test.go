@@ -140,7 +140,7 @@ func (p *play) agent() {
 		}
 		text := markdowns[p.IntN(len(markdowns))]
 		if p.IntN(12) == 0 {
-			text = strings.Repeat("long "+text, 100+p.IntN(900))
+			text = strings.Repeat("long "+text, 200+p.IntN(2500))
 		}
 		p.apply(&state.SessionDelta{TurnID: p.turn, PartID: id, Content: text})
 	case n < 62:
@@ -490,4 +490,76 @@ func hasAttr(n *html.Node, name string) bool {
 		}
 	}
 	return false
+}
+
+// TestAwayForLong: a browser that was away while a person read in the middle of
+// its page comes back to a page without a hole.
+func TestAwayForLong(t *testing.T) {
+	p := newPlay(t, 1)
+	say := func(n int) {
+		for range n {
+			p.apply(&state.SessionResponsePart{TurnID: "t", Part: &state.MarkdownPart{ID: p.newID("m"), Content: state.NewText(strings.Repeat("word ", 800))}})
+		}
+	}
+	say(5)
+	v := p.open()
+	v.following = false
+	say(80)
+	p.edition()
+	v.connect()
+	v.pull()
+	v.apply()
+	if hole := v.hole(); hole != "" {
+		t.Error(hole)
+	}
+}
+
+// TestTailOfAnotherSheet: what a browser has of an open block may be behind, and
+// the sheet that drew it gone.
+func TestTailOfAnotherSheet(t *testing.T) {
+	p := newPlay(t, 1)
+	p.apply(&state.SessionResponsePart{TurnID: "t", Part: &state.MarkdownPart{ID: "m"}})
+	v := p.open()
+	v.connect()
+	delta := func(text string) {
+		p.apply(&state.SessionDelta{TurnID: "t", PartID: "m", Content: text})
+		p.edition()
+		v.pull()
+		v.apply()
+	}
+	delta(strings.Repeat("word ", 2000))
+	delta("the end of it")
+	p.lingered()
+	p.edition()
+	v.connect()
+	v.pull()
+	delta("\n\nMore.\n\n")
+	if text := flat(byID(v.doc, "t0p0")); !strings.Contains(text, "the end of it") {
+		t.Errorf("…%s", text[len(text)-100:])
+	}
+}
+
+// TestFramesAtOnce: frames that a browser takes at once show what the last one
+// says.
+func TestFramesAtOnce(t *testing.T) {
+	p := newPlay(t, 1)
+	v := p.open()
+	v.connect()
+	take := func() {
+		p.edition()
+		v.pull()
+	}
+	p.site.command(p.id, "c", "one\n")
+	take()
+	p.site.output(p.id, "c", "two\n")
+	take()
+	p.site.output(p.id, "c", "three\n")
+	p.apply(&state.SessionToolCallComplete{TurnID: "t", ToolCallID: "c", Result: state.ToolCallResult{
+		Success: true, PastTenseMessage: state.Plain("ran"), Content: []state.ToolResultContent{state.TerminalContent("ahp-terminal:/c", "ls")},
+	}})
+	take()
+	v.apply()
+	if text := flat(byID(v.doc, "t0p0")); !strings.Contains(text, "three") {
+		t.Error(text)
+	}
 }
