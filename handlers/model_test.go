@@ -15,19 +15,20 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"nod/state"
-	"nod/state/approvals"
 	"nod/views"
 )
 
-var seed = flag.Uint64("seed", 0, "of the one play to run; 0: some")
+// inOrder is to become true, and then nothing, when live.js applies what waits
+// before it takes an element of the same id once more.
+const inOrder = false
 
-var inOrder = flag.Bool("inorder", false, "try a fix of live.js")
+var seed = flag.Uint64("seed", 0, "of the one play to run; 0: some")
 
 // TestEveryViewerEndsWithTheSamePage plays agents and browsers at random: whenever
 // a browser came, went, came back, and however many frames it took at once, it
 // ends with what a page shows that is drawn anew.
 func TestEveryViewerEndsWithTheSamePage(t *testing.T) {
-	from, to := uint64(1), uint64(41)
+	from, to := uint64(1), uint64(11)
 	if *seed > 0 {
 		from, to = *seed, *seed+1
 	}
@@ -82,9 +83,8 @@ func (p *play) run() {
 		v.apply()
 	}
 	p.lingered()
-	fresh := p.open()
 	for i, v := range p.viewers {
-		if what := v.differs(fresh); what != "" {
+		if what := v.differs(p.open()); what != "" {
 			p.Errorf("viewer %d, which came at step %d: %s", i, v.came, what)
 		}
 	}
@@ -209,8 +209,6 @@ func (p *play) agent() {
 	}
 }
 
-var _ = approvals.Pending
-
 // browsers do something.
 func (p *play) browsers() {
 	switch n := p.IntN(30); {
@@ -329,7 +327,7 @@ func (v *viewer) pull() {
 			continue
 		}
 		id := attr(n, "id")
-		if *inOrder && v.waiting[id] != nil {
+		if inOrder && v.waiting[id] != nil {
 			v.apply()
 			v.waiting = map[string]*html.Node{}
 		}
@@ -385,10 +383,14 @@ func (v *viewer) differs(fresh *viewer) string {
 	if hole := v.hole(); hole != "" {
 		return hole
 	}
-	first := attr(byID(fresh.doc, "earlier"), "data-first")
+	first := attr(byID(v.doc, "earlier"), "data-first")
 	if byID(v.doc, first) == nil {
-		return "the fresh page begins at " + first + ", which is not there"
+		return "it says that it begins at " + first + ", which is not there"
 	}
+	if byID(fresh.doc, first) == nil { // a page may begin earlier than a fresh one, or later
+		first = attr(byID(fresh.doc, "earlier"), "data-first")
+	}
+	fresh.trim(first)
 	v.trim(first)
 	for _, id := range []string{"list", "head", "composer", "plan", "dock", "turns"} {
 		a, b := flat(byID(v.doc, id)), flat(byID(fresh.doc, id))

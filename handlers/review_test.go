@@ -172,3 +172,38 @@ func noise(n int) string {
 	}
 	return b.String()
 }
+
+// TestSubagentBeforeItsFirstTurn: the page of a sub-agent is there as soon as the
+// way to it is.
+func TestSubagentBeforeItsFirstTurn(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	s.apply(id, &state.SessionToolCallStart{TurnID: "t", ToolCallID: "c", ToolName: "agent"})
+	s.apply(id, &state.SessionToolCallReady{TurnID: "t", ToolCallID: "c", Confirmed: state.ConfirmedNotNeeded})
+	s.apply(id, &state.SessionToolCallContentChanged{TurnID: "t", ToolCallID: "c", Content: []state.ToolResultContent{state.SubagentContent("ahp-session:/sub", "A sub-agent")}})
+	v, err := s.hub.Session(id)
+	if err != nil || len(v.Children) != 1 {
+		t.Fatal(v.Children, err)
+	}
+	if r := s.get(s.in, "/s/"+v.Children[0].ID); r.status != http.StatusOK {
+		t.Errorf("%d", r.status)
+	}
+}
+
+// TestArchivedElsewhere: a page that is open offers what a fresh one does.
+func TestArchivedElsewhere(t *testing.T) {
+	s := newSite(t)
+	p := &play{T: t, site: s, id: s.session(), feeds: s.srv.Config.Handler.(*Server).feeds}
+	p.apply(&state.SessionTurnComplete{TurnID: "t"})
+	v := p.open()
+	v.connect()
+	if err := s.hub.Archive(t.Context(), p.id, true); err != nil {
+		t.Fatal(err)
+	}
+	p.edition()
+	v.pull()
+	v.apply()
+	if what := v.differs(p.open()); what != "" {
+		t.Error(what)
+	}
+}
