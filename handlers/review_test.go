@@ -1,9 +1,13 @@
 package handlers
 
 import (
+	"crypto/rand"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"nod/state"
 )
@@ -94,5 +98,112 @@ func TestClearedTerminal(t *testing.T) {
 	s.output(id, "c", "after\n")
 	if r := s.get(s.in, "/s/"+id); r.status != http.StatusOK || !strings.Contains(r.body, "after") {
 		t.Errorf("%d: a feed's goroutine would have panicked", r.status)
+	}
+}
+
+// TestR11EndsWhatIsNotRead: a stream ends within two seconds of its logout, and of
+// nod's stop, though its browser has long not read.
+func TestR11EndsWhatIsNotRead(t *testing.T) {
+	for _, encoding := range []string{"", "gzip"} {
+		for _, end := range []string{"logout", "stop"} {
+			t.Run(end+encoding, func(t *testing.T) {
+				s := newSite(t)
+				id := s.session()
+				c, err := net.Dial("tcp", s.srv.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = c.Close() }()
+				_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+				r, err := http.NewRequest(http.MethodGet, s.srv.URL+"/s/"+id+"/live", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				u, _ := url.Parse(s.srv.URL)
+				for _, cookie := range s.in.Jar.Cookies(u) {
+					r.AddCookie(cookie)
+				}
+				r.Header.Set("Accept-Encoding", encoding)
+				if err := r.Write(c); err != nil {
+					t.Fatal(err)
+				}
+				for s.streams() == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				for range 25 { // until nothing goes through
+					for range 8 {
+						s.apply(id, &state.SessionResponsePart{TurnID: "t", Part: &state.MarkdownPart{ID: rand.Text(), Content: state.NewText(noise(30 << 10))}})
+					}
+					time.Sleep(minGap)
+				}
+				began := time.Now()
+				if end == "stop" {
+					s.srv.Config.Handler.(*Server).Close()
+				} else {
+					s.post(s.in, "/logout", nil)
+				}
+				for s.seats() > 0 && time.Since(began) < 12*time.Second {
+					time.Sleep(10 * time.Millisecond)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("the stream ended %v after", took)
+				}
+			})
+		}
+	}
+}
+
+// seats counts the requests of streams that have not ended.
+func (s *site) seats() (n int) {
+	streams := s.srv.Config.Handler.(*Server).streams
+	streams.mu.Lock()
+	defer streams.mu.Unlock()
+	for _, open := range streams.open {
+		n += len(open)
+	}
+	return n
+}
+
+// noise is text that does not compress.
+func noise(n int) string {
+	var b strings.Builder
+	for b.Len() < n {
+		b.WriteString(rand.Text())
+	}
+	return b.String()
+}
+
+// TestSubagentBeforeItsFirstTurn: the page of a sub-agent is there as soon as the
+// way to it is.
+func TestSubagentBeforeItsFirstTurn(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	s.apply(id, &state.SessionToolCallStart{TurnID: "t", ToolCallID: "c", ToolName: "agent"})
+	s.apply(id, &state.SessionToolCallReady{TurnID: "t", ToolCallID: "c", Confirmed: state.ConfirmedNotNeeded})
+	s.apply(id, &state.SessionToolCallContentChanged{TurnID: "t", ToolCallID: "c", Content: []state.ToolResultContent{state.SubagentContent("ahp-session:/sub", "A sub-agent")}})
+	v, err := s.hub.Session(id)
+	if err != nil || len(v.Children) != 1 {
+		t.Fatal(v.Children, err)
+	}
+	if r := s.get(s.in, "/s/"+v.Children[0].ID); r.status != http.StatusOK {
+		t.Errorf("%d", r.status)
+	}
+}
+
+// TestArchivedElsewhere: a page that is open offers what a fresh one does.
+func TestArchivedElsewhere(t *testing.T) {
+	s := newSite(t)
+	p := &play{T: t, site: s, id: s.session(), feeds: s.srv.Config.Handler.(*Server).feeds}
+	p.apply(&state.SessionTurnComplete{TurnID: "t"})
+	v := p.open()
+	v.connect()
+	if err := s.hub.Archive(t.Context(), p.id, true); err != nil {
+		t.Fatal(err)
+	}
+	p.edition()
+	v.pull()
+	v.apply()
+	if what := v.differs(p.open()); what != "" {
+		t.Error(what)
 	}
 }

@@ -77,13 +77,14 @@
 
   function apply() {
     const height = page.scrollHeight;
-    const newest = new Map(); // by id, in the place of the first
+    const list = [], newest = new Map(); // id -> where in the list
     for (const el of parse(waiting).children) {
-      newest.set(el.id, el);
-      for (const inner of el.querySelectorAll('[id]')) newest.delete(inner.id); // older than this
+      if (el.querySelector('[id]')) newest.clear(); // what comes for its parts comes after it
+      if (newest.has(el.id)) list[newest.get(el.id)] = el;
+      else newest.set(el.id, list.push(el) - 1);
     }
     waiting = '';
-    for (const el of newest.values()) {
+    for (const el of list) {
       const old = byId(el.id), data = el.dataset;
       if ('gone' in data) old?.remove();
       else if (old) morph(old, el);
