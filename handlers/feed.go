@@ -3,6 +3,8 @@ package handlers
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -19,8 +21,8 @@ const (
 	minGap = 50 * time.Millisecond
 	// linger is how long what was drawn is kept for somebody who comes back: a
 	// browser that has loaded a page and now asks for its stream, a phone that
-	// was switched on again.
-	linger = 30 * time.Second
+	// was switched on again. Later it gets the whole page once more.
+	linger = 10 * time.Minute
 )
 
 // feeds are the pages that somebody looks at. Whatever many browsers see is drawn
@@ -31,8 +33,9 @@ type feeds struct {
 	colours *markdown.Highlighter
 	close   func()
 
-	mu sync.Mutex
-	m  map[string]*feed // by session id; "" is the inbox. Everyone here is an operator
+	mu     sync.Mutex
+	m      map[string]*feed // by session id; "" is the inbox. Everyone here is an operator
+	opened int              // how many there were
 }
 
 func newFeeds(s *Server) *feeds {
@@ -87,7 +90,9 @@ func (fs *feeds) open(id string, stream bool) (f *feed, done func()) {
 		if id == "" {
 			f.sheet = &inboxSheet{server: fs.server}
 		} else {
-			f.sheet = &sessionSheet{server: fs.server, id: id, Sheet: views.NewSheet(fs.server.Epoch, fs.colours, func() { poke(f.lit) })}
+			fs.opened++
+			epoch := fmt.Sprintf("%s-%d", fs.server.Epoch, fs.opened)
+			f.sheet = &sessionSheet{server: fs.server, id: id, Sheet: views.NewSheet(epoch, fs.colours, func() { poke(f.lit) })}
 		}
 		fs.m[id] = f
 	}
@@ -161,19 +166,30 @@ func (f *feed) edition() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.sheet.here()
-	fresh, err := f.sheet.refresh(f.all.ctx)
+	fresh, err := f.refresh()
 	if !fresh && err == nil && f.err == nil {
 		return false
 	}
 	f.err = err
 	clear(f.frames)
-	if f.shown {
+	if f.shown && err == nil {
 		_, _ = f.draw(before) // an error comes again to whoever asks
 	}
 	f.shown = true
 	close(f.next)
 	f.next = make(chan struct{})
 	return true
+}
+
+// refresh takes up a newer picture. A mistake in drawing must cost one page, not
+// everyone the server.
+func (f *feed) refresh() (fresh bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f.sheet.refresh(f.all.ctx)
 }
 
 // position returns the position of whoever comes with a cursor, as soon as there
@@ -273,11 +289,7 @@ func (s *sessionSheet) refresh(ctx context.Context) (bool, error) {
 func (s *sessionSheet) at(c views.Cursor) views.Position { return s.At(c) }
 
 func (s *sessionSheet) since(ctx context.Context, b *bytes.Buffer, from views.Position) (views.Position, error) {
-	_, changed, err := s.server.Hub.Since(s.id, from.Seq)
-	if err == nil {
-		err = s.Since(ctx, b, from, changed)
-	}
-	return s.Here(), err
+	return s.Here(), s.Since(ctx, b, from)
 }
 
 func (s *sessionSheet) here() views.Position { return s.Here() }

@@ -281,23 +281,28 @@ func (f *filler) pages(t *testing.T) map[string]string {
 		c := views.Confirm{Approval: a, Session: s, From: s.ID, Option: a.Request.Options[0], Edited: f.value("edited by a person"), Answers: []views.Field{{Name: "q." + f.value("Question.ID"), Value: "x"}}}
 		draw(fmt.Sprint("confirm ", i), views.ConfirmPage(c))
 	}
-	frame := func(name string, at views.Position, changed []snapshot.Part) {
+	frame := func(name string, from views.Position) {
 		var b bytes.Buffer
-		if err := sheet.Since(t.Context(), &b, at, changed); err != nil {
+		if err := sheet.Since(t.Context(), &b, from); err != nil {
 			t.Fatal(err)
 		}
 		pages[name] = string(oneNewline(b.Bytes()))
 	}
-	frame("stream, all of it", views.Position{}, nil)
-	old := sheet.At(views.Cursor{Epoch: "e"})
+	frame("stream, all of it", views.Position{})
+	old := sheet.Here()
 	var all []snapshot.Part
 	for kind := snapshot.Head; kind <= snapshot.Composer; kind++ {
-		all = append(all, snapshot.Part{Kind: kind}, snapshot.Part{Kind: kind, Turn: 1})
+		if kind != snapshot.Turn { // its parts would not come one by one
+			all = append(all, snapshot.Part{Kind: kind}, snapshot.Part{Kind: kind, Turn: 1})
+		}
 	}
 	for i := range snapshot.PartCount(s.State, 1) {
 		all = append(all, snapshot.Part{Kind: snapshot.Response, Turn: 1, Index: i})
 	}
-	frame("stream, parts", old, all)
+	s.Seq++
+	in.Rev++
+	sheet.Show(t.Context(), s, in, all)
+	frame("stream, parts", old)
 	return pages
 }
 

@@ -18,10 +18,6 @@ import (
 	"nod/views"
 )
 
-// inOrder is to become true, and then nothing, when live.js applies what waits
-// before it takes an element of the same id once more.
-const inOrder = false
-
 var seed = flag.Uint64("seed", 0, "of the one play to run; 0: some")
 
 // TestEveryViewerEndsWithTheSamePage plays agents and browsers at random: whenever
@@ -283,8 +279,8 @@ type viewer struct {
 	at        *views.Position // nil: not connected
 	following bool
 	came      int
-	order     []string              // of waiting
-	waiting   map[string]*html.Node // id -> newest element
+	waiting   []*html.Node   // elements to apply, one for each id unless another holds it
+	newest    map[string]int // id -> where in waiting
 }
 
 func (v *viewer) feed() *feed {
@@ -319,29 +315,31 @@ func (v *viewer) pull() {
 	if err != nil {
 		v.Fatal(err)
 	}
-	if v.waiting == nil {
-		v.waiting = map[string]*html.Node{}
-	}
 	for _, n := range nodes {
 		if n.Type != html.ElementNode {
 			continue
 		}
-		id := attr(n, "id")
-		if inOrder && v.waiting[id] != nil {
-			v.apply()
-			v.waiting = map[string]*html.Node{}
+		for inner := range n.Descendants() {
+			if attr(inner, "id") != "" { // what comes for its parts comes after it
+				v.newest = nil
+			}
 		}
-		if v.waiting[id] == nil {
-			v.order = append(v.order, id)
+		if v.newest == nil {
+			v.newest = map[string]int{}
 		}
-		v.waiting[id] = n
+		if i, ok := v.newest[attr(n, "id")]; ok {
+			v.waiting[i] = n
+		} else {
+			v.newest[attr(n, "id")] = len(v.waiting)
+			v.waiting = append(v.waiting, n)
+		}
 	}
 }
 
 // apply is what is done once per frame of the screen.
 func (v *viewer) apply() {
-	for _, id := range v.order {
-		n, old := v.waiting[id], byID(v.doc, id)
+	for _, n := range v.waiting {
+		old := byID(v.doc, attr(n, "id"))
 		switch {
 		case hasAttr(n, "data-gone"):
 			if old != nil {
@@ -356,7 +354,7 @@ func (v *viewer) apply() {
 			}
 		}
 	}
-	v.order, v.waiting = nil, nil
+	v.newest, v.waiting = nil, nil
 	if v.following {
 		v.trim(attr(byID(v.doc, "earlier"), "data-first"))
 	}

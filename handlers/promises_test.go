@@ -141,7 +141,7 @@ func TestP9Bye(t *testing.T) {
 		defer func() {
 			raw := e.rest()
 			last := raw[strings.LastIndex(strings.TrimRight(raw, "\n"), "\n\n")+1:]
-			for _, want := range []string{"event: bye\n", "\nid: " + s.hub.Epoch + ".", "\nretry: "} {
+			for _, want := range []string{"event: bye\n", "\nid: " + s.hub.Epoch, "\nretry: "} {
 				if !strings.Contains("\n"+last, want) {
 					t.Errorf("%s ends with %q, without %q", path, last, want)
 				}

@@ -31,6 +31,9 @@ const (
 	// byeTimeout is what a browser gets to hear that nod stops, well within the
 	// time that a stop may take.
 	byeTimeout = time.Second
+	// cutTimeout is after what time a write ends that waits for a browser whose
+	// stream is over.
+	cutTimeout = byeTimeout / 2
 	// maxGzip is how many streams are compressed: each costs 0.8 MiB. Further
 	// ones are plain.
 	maxGzip = 100
@@ -53,6 +56,7 @@ type streams struct {
 	sse    *sse.Server
 	ctx    context.Context
 	close  context.CancelFunc
+	gzip   echo.MiddlewareFunc
 
 	mu   sync.Mutex
 	zip  int                // compressed streams
@@ -66,7 +70,7 @@ type seat struct {
 }
 
 func newStreams(s *Server) *streams {
-	t := &streams{server: s, sse: sse.New(), open: map[string][]*seat{}}
+	t := &streams{server: s, sse: sse.New(), gzip: middleware.Gzip(), open: map[string][]*seat{}}
 	t.ctx, t.close = context.WithCancel(context.Background())
 	t.sse.AutoReplay = false // its log is never freed
 	t.sse.SplitData = true
@@ -101,7 +105,7 @@ func (t *streams) serve(c echo.Context, id string) error {
 		return nil
 	}
 	if zip {
-		return middleware.Gzip()(stream)(c)
+		return t.gzip(stream)(c)
 	}
 	return stream(c)
 }
@@ -150,7 +154,7 @@ func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.
 	if last == "" {
 		last = c.QueryParam("since")
 	}
-	w := &frameWriter{ResponseWriter: c.Response(), control: http.NewResponseController(c.Response()), ready: make(chan struct{}, 1)}
+	w := &frameWriter{ctx: ctx, ResponseWriter: c.Response(), control: http.NewResponseController(c.Response()), ready: make(chan struct{}, 1)}
 	p := &pump{streams: t, name: rand.Text(), event: "parts", at: at, to: w, retry: comeBack + mathrand.N(comeBack)}
 	if id != "" { // a page takes parts of its own session only
 		p.event += "-" + id
@@ -158,6 +162,7 @@ func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.
 	if at == nil {
 		p.retry = askAgain
 	}
+	defer w.guard()()
 	t.sse.CreateStream(p.name)
 	var pumping sync.WaitGroup
 	pumping.Go(func() {
@@ -269,6 +274,7 @@ func oneNewline(p []byte) []byte {
 // for the next event, or until the pump has ended.
 type frameWriter struct {
 	http.ResponseWriter
+	ctx     context.Context // of the stream
 	control *http.ResponseController
 	ready   chan struct{} // has a token when r3labs has written a frame
 	frame   *bytes.Buffer // nil between two frames
@@ -302,15 +308,37 @@ func (w *frameWriter) Flush() { w.ready <- struct{}{} }
 // pass hands on what was collected so far. After an error nothing more is.
 func (w *frameWriter) pass() {
 	if w.err == nil {
-		w.hurry()
+		w.err = w.hurry()
+	}
+	if w.err == nil {
 		_, w.err = w.ResponseWriter.Write(w.frame.Bytes())
 	}
 	w.frame.Reset()
 }
 
-// hurry gives the browser its time to read.
-func (w *frameWriter) hurry() {
+// hurry gives the browser its time to read, unless the stream has ended.
+func (w *frameWriter) hurry() error {
 	_ = w.control.SetWriteDeadline(time.Now().Add(flushTimeout)) // a writer without deadlines just has none
+	return w.ctx.Err()
+}
+
+// guard cuts a write that still waits for the browser when the stream has ended a
+// moment ago. It ends with the function that it returns.
+func (w *frameWriter) guard() (done func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(w.ctx, func() {
+		defer close(ended)
+		select {
+		case <-time.After(cutTimeout):
+			_ = w.control.SetWriteDeadline(time.Now())
+		case <-over:
+		}
+	})
+	return func() {
+		if close(over); !stop() {
+			<-ended
+		}
+	}
 }
 
 // send writes what is left of a frame. It is the pump's part of the work, because
@@ -322,11 +350,15 @@ func (w *frameWriter) send() error {
 		w.frame = nil
 	}
 	if w.err == nil {
-		w.hurry()
+		w.err = w.hurry()
+	}
+	if w.err == nil {
 		w.err = w.control.Flush()
 	}
 	// On HTTP/2 an expired deadline resets the stream even while nothing is
 	// being written.
-	_ = w.control.SetWriteDeadline(time.Time{})
+	if w.ctx.Err() == nil {
+		_ = w.control.SetWriteDeadline(time.Time{})
+	}
 	return w.err
 }

@@ -13,10 +13,11 @@
 //   <input name="seen">                             filled when a person answers here
 (() => {
   'use strict';
-  const byId = id => document.getElementById(id);
-  const on = (target, names, f, options) => names.split(' ').forEach(n => target.addEventListener(n, f, options));
-  const page = document.scrollingElement;
-  const root = document.documentElement;
+  const doc = document;
+  const byId = id => doc.getElementById(id);
+  const on = (target, names, f) => names.split(' ').forEach(n => target.addEventListener(n, f));
+  const page = doc.scrollingElement;
+  const root = doc.documentElement;
 
   // ---- following the end ----
 
@@ -27,12 +28,12 @@
   on(window, 'scroll load', () => {
     following = atEnd();
     if (following && pill) pill.hidden = true;
-  }, { passive: true });
+  });
 
   // ---- ages ----
 
   function ages() {
-    for (const t of document.querySelectorAll('time.age')) {
+    for (const t of doc.querySelectorAll('time.age')) {
       const s = Math.max(0, Math.round((Date.now() - Date.parse(t.dateTime)) / 1000));
       const text = s < 5 ? 'just now' : s < 60 ? s + ' s ago' : s < 3600 ? Math.floor(s / 60) + ' m ago'
         : s < 86400 ? Math.floor(s / 3600) + ' h ago' : Math.floor(s / 86400) + ' d ago';
@@ -44,12 +45,12 @@
 
   // ---- forms: still plain posts ----
 
-  on(document, 'submit', e => {
+  on(doc, 'submit', e => {
     const seen = e.target.elements.seen;
     if (seen) seen.value = 'yes';
   });
   // Enter sends where there is a keyboard, and begins a line where there is not.
-  on(document, 'keydown', e => {
+  on(doc, 'keydown', e => {
     const form = e.target.form;
     if (e.key !== 'Enter' || e.shiftKey || e.isComposing || !form?.matches('.send') || !form.querySelector('button')) return;
     if (!matchMedia('(pointer: fine)').matches) return;
@@ -62,7 +63,7 @@
   // Under "require-trusted-types-for 'script'" only this policy may make HTML.
   const trusted = window.trustedTypes?.createPolicy('nod', { createHTML: s => s });
   function parse(html) {
-    const t = document.createElement('template');
+    const t = doc.createElement('template');
     t.innerHTML = trusted ? trusted.createHTML(html) : html;
     return t.content;
   }
@@ -89,8 +90,9 @@
       if ('gone' in data) old?.remove();
       else if (old) morph(old, el);
       else byId(data.in)?.append(el);
-      if (data.title) document.title = data.title;
+      if (data.title) doc.title = data.title;
     }
+    ages();
     frame = requestAnimationFrame(() => {
       frame = 0;
       if (waiting) apply();
@@ -118,11 +120,10 @@
     if ('keep' in mine) return a;
     // What the user has opened or closed stays so until the server changes its mind.
     if (mine.open !== b.dataset.open) a.open = b.open;
-    const theirs = name => name === 'open' || a === pill;
     for (const { name } of [...a.attributes])
-      if (!b.hasAttribute(name) && !theirs(name)) a.removeAttribute(name);
+      if (name !== 'open' && !b.hasAttribute(name)) a.removeAttribute(name);
     for (const { name, value } of b.attributes)
-      if (a.getAttribute(name) !== value && !theirs(name)) a.setAttribute(name, value);
+      if (name !== 'open' && a.getAttribute(name) !== value) a.setAttribute(name, value);
     // Elements that are gone go first, so that none that stays has to move.
     const ids = new Set([...b.children].map(n => n.id));
     for (const child of [...a.children])
@@ -148,36 +149,37 @@
 
   // ---- what is not on the page ----
 
-  // trim takes off what lies before the begin of the page, unless a person has
-  // asked for it.
+  // trim takes off what lies before the begin of the page.
   function trim() {
-    const row = byId('earlier'), first = byId(row?.dataset.first);
-    if (!first || 'keep' in row.dataset) return;
+    const first = byId(byId('earlier')?.dataset.first);
+    if (!first) return;
     for (const el of [first, first.closest('.turn')])
       while (el.previousElementSibling) el.previousElementSibling.remove();
   }
 
-  on(document, 'click', async e => {
+  on(doc, 'click', async e => {
     const link = e.target.closest('a[data-get]');
-    if (!link || e.button || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    if (!link || e.ctrlKey || e.metaKey || e.shiftKey) return;
     e.preventDefault();
     try {
       const answer = await fetch(link.href);
       const got = parse(await answer.text()), id = link.dataset.get;
       const el = got.getElementById(id);
+      if (id === 'earlier') return earlier(got, el, link.parentNode);
       el.dataset.keep = '';
-      if (id === 'earlier') earlier(got, el);
-      else byId(id).replaceWith(el);
+      byId(id).replaceWith(el);
     } catch { location = link; }
   });
 
   // earlier puts older turns before those that are here, which stay where they
-  // are on the screen. The row above them may be a lower one then.
-  function earlier(got, row) {
+  // are on the screen. The row above them is then another one, and no longer the
+  // page's: that would take them off again.
+  function earlier(got, row, old) {
     const turns = byId('turns'), first = turns.firstElementChild;
     const was = first.getBoundingClientRect().bottom;
     root.style.overflowAnchor = 'none'; // we see to it ourselves
-    byId(row.id).replaceWith(row);
+    row.id = '';
+    old.replaceWith(row);
     for (const turn of [...got.getElementById('turns').children]) {
       const here = byId(turn.id);
       if (!here) turns.insertBefore(turn, first);
@@ -193,20 +195,20 @@
 
   // ---- the connection ----
 
-  const { live } = document.body.dataset;
+  const { live } = doc.body.dataset;
   if (!live) return;
   const banner = byId('offline');
   const session = byId('page').dataset.session;
   const watchdog = 40e3; // ms without a beat after which a connection is dead
   const patience = 3e3;  // ms before a person is told
-  let { rev } = document.body.dataset, source, heard, tries = 0, timer, telling;
+  let { rev } = doc.body.dataset, source, heard, tries = 0, timer, telling;
 
   function lost() {
     telling ||= setTimeout(() => { banner.hidden = false; }, patience);
   }
 
   function open() {
-    if (source || document.hidden) return;
+    if (source || doc.hidden) return;
     timer = clearTimeout(timer);
     heard = Date.now();
     const s = source = new EventSource(live + '?since=' + rev);
@@ -242,7 +244,7 @@
 
   // A phone suspends connections without an error event: drop ours when hidden
   // (that also frees one of HTTP/1.1's six), and take silence for death.
-  on(document, 'visibilitychange', () => document.hidden ? close() : open());
+  on(doc, 'visibilitychange', () => doc.hidden ? close() : open());
   on(window, 'pagehide', close);
   on(window, 'pageshow', open);
   on(window, 'online', () => { close(); open(); });

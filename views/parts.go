@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/a-h/templ"
-
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/snapshot"
@@ -141,23 +139,4 @@ func sizeWords(s string) string {
 		words += fmt.Sprintf(", %d hidden", hidden)
 	}
 	return words
-}
-
-// part draws one part of a session page other than a response part.
-func part(v sessionView, p snapshot.Part) templ.Component {
-	switch p.Kind {
-	case snapshot.Head:
-		return sessionHead(v)
-	case snapshot.Turn:
-		return turnPart(v, p.Turn, v.sheet.begin, v.End())
-	case snapshot.Foot:
-		return footPart(v.Session, p.Turn)
-	case snapshot.Plan:
-		return planPart(v.Session)
-	case snapshot.Dock:
-		return dockPart(v.Session)
-	case snapshot.Composer:
-		return composerPart(v)
-	}
-	return templ.NopComponent
 }

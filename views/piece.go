@@ -68,7 +68,7 @@ func (p *piece) update(ctx context.Context, s *Sheet, at snapshot.Part) {
 		text = p.write(s, part.Content.String(), at)
 	case *state.ToolCallPart:
 		if v := toolOf(s.view.Session, &part.ToolCall); v.terminal != nil {
-			p.running = v.class == "run"
+			p.running = v.class == "run" || v.command != nil && !v.command.IsComplete
 			text = p.play(v.terminal.Output())
 		}
 	}
@@ -123,7 +123,7 @@ func (p *piece) play(output []string) growing {
 func (p *piece) take(ctx context.Context, s *Sheet, text growing, at snapshot.Part) {
 	blocks := text.Blocks()
 	if len(blocks) < len(p.blocks) {
-		p.blocks, p.born = nil, s.edition
+		p.blocks, p.born, p.newest = nil, s.edition, s.edition
 	}
 	left := text.LeftOut()
 	for i, html := range blocks {
@@ -132,8 +132,11 @@ func (p *piece) take(ctx context.Context, s *Sheet, text growing, at snapshot.Pa
 		}
 		if i == len(p.blocks) {
 			p.blocks = append(p.blocks, block{html, s.edition})
-		} else if p.blocks[i].html != html {
+		} else if was := p.blocks[i].html; was != html {
 			p.blocks[i] = block{html, s.edition}
+			if was == "" { // it has no place on a page
+				p.born = s.edition
+			}
 		} else {
 			continue
 		}
@@ -150,36 +153,43 @@ func (p *piece) date(edition uint64) {
 }
 
 // since writes what is new of the piece to somebody who has it as it was in an
-// edition, or all of it. A page that does not hold its place takes it only in
-// place of an older one.
+// edition.
 func (p *piece) since(w io.Writer, edition uint64, held bool) error {
-	var b bytes.Buffer
-	if edition >= p.born && edition > 0 {
-		for i, x := range p.blocks {
-			if x.edition > edition {
-				p.writeBlock(&b, i, x)
-			}
-		}
-	} else {
-		before := p.before
-		if !held {
-			before = strings.Replace(before, ` data-in="`+p.in+`"`, "", 1)
-		}
-		b.WriteString(before)
-		for i, x := range p.blocks {
-			if x.html != "" {
-				p.writeBlock(&b, i, x)
-			}
-		}
-		b.WriteString(p.after)
+	if edition < p.born {
+		return p.whole(w, held)
 	}
+	var b bytes.Buffer
+	for i, x := range p.blocks {
+		if x.edition > edition {
+			p.writeBlock(&b, i, x)
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// whole writes all of the piece. A page that does not hold its place takes it only
+// for an older one.
+func (p *piece) whole(w io.Writer, held bool) error {
+	var b bytes.Buffer
+	before := p.before
+	if !held {
+		before = strings.Replace(before, ` data-in="`+p.in+`"`, "", 1)
+	}
+	b.WriteString(before)
+	for i, x := range p.blocks {
+		if x.html != "" {
+			p.writeBlock(&b, i, x)
+		}
+	}
+	b.WriteString(p.after)
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
 // Render writes all of the piece, as a page holds it.
 func (p *piece) Render(_ context.Context, w io.Writer) error {
-	return p.since(w, 0, true)
+	return p.whole(w, true)
 }
 
 func (p *piece) writeBlock(b *bytes.Buffer, i int, x block) {

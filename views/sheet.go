@@ -21,40 +21,43 @@ import (
 // one whenever colours of code have become ready. One goroutine at a time may
 // use a Sheet.
 type Sheet struct {
+	epoch   string // no other sheet has it
 	colours *markdown.Highlighter
 	wake    func()
 
 	view    sessionView
-	epoch   string
 	edition uint64 // 0 before the first picture
 	begin   snapshot.Part
-	moved   uint64 // edition in which begin has changed
-	pieces  map[snapshot.Part]*piece
 	past    []past // the last editions, oldest first
+	marks   []mark // what changed in them, oldest first
+	pieces  map[snapshot.Part]*piece
 }
 
-// past is an edition that cursors out there may be of.
-type past struct{ seq, edition uint64 }
+// past is an edition that pages out there may be of.
+type past struct {
+	seq, edition uint64
+	end          snapshot.Part // of the page
+}
 
-const (
-	// maxPast is how many editions a cursor may lie behind and still be known:
-	// two minutes of streaming. An older one only costs a few bytes more.
-	maxPast = 2400
-	// maxPieces is how many drawn parts are kept that no page holds any more
-	// but one on which a person has asked for earlier turns.
-	maxPieces = 600
-)
+// mark says that a part changed in an edition.
+type mark struct {
+	part    snapshot.Part
+	edition uint64
+}
 
-// Position is how far one viewer's page is. That of a viewer who comes with a
-// cursor is made by [Sheet.At].
+// maxPast is how many editions a page may be behind; an older one is drawn anew.
+// These are two minutes of streaming.
+const maxPast = 2400
+
+// Position is how far one viewer's page is. The zero Position is of a page that
+// is none of this sheet, or too old.
 type Position struct {
 	Cursor
-	edition uint64 // up to which the viewer has what the sheet drew; 0: from before the sheet
-	loose   bool   // the page may be another sheet's, equal but for the blocks of what grows
+	edition uint64
 }
 
-// NewSheet returns a sheet without a picture. wake is called, by another
-// goroutine, when [Sheet.Relight] has something to do.
+// NewSheet returns a sheet without a picture. epoch is in its cursors. wake is
+// called, by another goroutine, when [Sheet.Relight] has something to do.
 func NewSheet(epoch string, colours *markdown.Highlighter, wake func()) *Sheet {
 	return &Sheet{epoch: epoch, colours: colours, wake: wake, pieces: map[snapshot.Part]*piece{}}
 }
@@ -70,18 +73,26 @@ func (s *Sheet) Shown() bool { return s.edition > 0 }
 // Show takes up a new picture. changed are the parts that changed since the last
 // one.
 func (s *Sheet) Show(ctx context.Context, v snapshot.Session, in snapshot.Inbox, changed []snapshot.Part) {
-	s.next(v.Seq)
-	s.view = sessionView{Session: v, inbox: in, sheet: s}
-	if slices.Contains(changed, snapshot.Part{Kind: snapshot.Root}) {
-		clear(s.pieces)
-		s.begin = snapshot.Part{}
+	if s.Shown() && in.Rev != s.view.inbox.Rev { // the link is of the head
+		changed = append(slices.Clip(changed), snapshot.Part{Kind: snapshot.Head})
 	}
+	s.view = sessionView{Session: v, inbox: in, sheet: s}
+	s.next()
 	for _, at := range changed {
-		if at.Kind == snapshot.Turn {
-			s.forget(at.Turn)
-		}
-		if p := s.pieces[at]; p != nil {
-			p.update(ctx, s, at)
+		s.marks = append(s.marks, mark{at, s.edition})
+		switch at.Kind {
+		case snapshot.Root:
+			clear(s.pieces)
+			s.begin = snapshot.Part{}
+		case snapshot.Turn: // perhaps in the place of another
+			maps.DeleteFunc(s.pieces, func(p snapshot.Part, _ *piece) bool { return p.Turn == at.Turn })
+			if s.begin.Turn == at.Turn {
+				s.begin.Index = 0
+			}
+		case snapshot.Response:
+			if p := s.pieces[at]; p != nil {
+				p.update(ctx, s, at)
+			}
 		}
 	}
 	for at, p := range s.pieces {
@@ -89,32 +100,24 @@ func (s *Sheet) Show(ctx context.Context, v snapshot.Session, in snapshot.Inbox,
 			p.update(ctx, s, at)
 		}
 	}
+	// A page that has lost some of its text does not get older parts for it.
 	if begin := v.Before(v.End()); begin != s.begin && s.begin.Holds(begin) {
-		s.begin, s.moved = begin, s.edition
-	}
-	if len(s.pieces) > maxPieces {
-		for at := range s.pieces {
-			if !s.begin.Holds(at) {
-				delete(s.pieces, at)
-			}
-		}
+		s.begin = begin
+		s.marks = append(s.marks, mark{earlierMark, s.edition})
+		maps.DeleteFunc(s.pieces, func(at snapshot.Part, p *piece) bool { return !begin.Holds(at) && !p.running })
 	}
 }
 
-// forget drops what was drawn of a turn in whose place another has come.
-func (s *Sheet) forget(turn int) {
-	maps.DeleteFunc(s.pieces, func(at snapshot.Part, _ *piece) bool { return at.Turn == turn })
-	if s.begin.Turn == turn {
-		s.begin.Index = 0
-	}
-}
+// earlierMark is the row that leads to earlier turns. The hub knows of none.
+var earlierMark = snapshot.Part{Kind: -1}
 
 // next begins an edition.
-func (s *Sheet) next(seq uint64) {
+func (s *Sheet) next() {
 	s.edition++
-	s.past = append(s.past, past{seq, s.edition})
+	s.past = append(s.past, past{s.view.Seq, s.edition, s.view.End()})
 	if len(s.past) > maxPast {
 		s.past = slices.Delete(s.past, 0, maxPast/2)
+		s.marks = slices.DeleteFunc(s.marks, func(m mark) bool { return m.edition <= s.past[0].edition })
 	}
 }
 
@@ -126,7 +129,7 @@ func (s *Sheet) Relight(ctx context.Context) (lit bool) {
 			continue
 		}
 		if !lit {
-			s.next(s.view.Seq)
+			s.next()
 			lit = true
 		}
 		p.take(ctx, s, p.prose, at)
@@ -136,15 +139,14 @@ func (s *Sheet) Relight(ctx context.Context) (lit bool) {
 
 // At returns the position of whoever comes with a cursor.
 func (s *Sheet) At(c Cursor) Position {
-	at := Position{Cursor: c}
 	if e := s.first(c.Seq); c.Epoch == s.epoch && e > 0 {
-		at.edition, at.loose = e, e == s.past[0].edition
+		return Position{c, e}
 	}
-	return at
+	return Position{}
 }
 
-// Here returns the position of a page that was drawn now.
-func (s *Sheet) Here() Position { return Position{Cursor: s.Cursor(), edition: s.edition} }
+// Here returns the position of a page that is drawn now.
+func (s *Sheet) Here() Position { return Position{s.Cursor(), s.edition} }
 
 // first returns the first edition that showed the session at a number, or 0.
 func (s *Sheet) first(seq uint64) uint64 {
@@ -153,6 +155,13 @@ func (s *Sheet) first(seq uint64) uint64 {
 		return 0
 	}
 	return s.past[i].edition
+}
+
+// follows reports whether a page of an edition can be brought up to date: it is
+// known, and the newest page begins before it ends, or there would be a hole.
+func (s *Sheet) follows(edition uint64) bool {
+	i, ok := slices.BinarySearchFunc(s.past, edition, func(p past, e uint64) int { return cmp.Compare(p.edition, e) })
+	return ok && (s.begin.Holds(s.past[i].end) || s.begin == s.past[i].end)
 }
 
 // grows reports whether text may still come to a response part: it is the newest
@@ -182,88 +191,93 @@ func (s *Sheet) Earlier(turn, part int) templ.Component {
 	return earlierPage(s.view, s.view.Before(end), end)
 }
 
-// Since draws, in page order, what is new to a viewer. changed are the parts that
-// have changed since the viewer's cursor.
-func (s *Sheet) Since(ctx context.Context, w io.Writer, from Position, changed []snapshot.Part) error {
+// Since draws, in page order, what is new to a viewer.
+func (s *Sheet) Since(ctx context.Context, w io.Writer, from Position) error {
 	draw := func(c templ.Component) error {
 		err := c.Render(ctx, w)
 		_, _ = io.WriteString(w, "\n") // what it is for cannot fail
 		return err
 	}
-	if from.Epoch != s.epoch || from.Seq > s.view.Seq || len(changed) > 0 && changed[0].Kind == snapshot.Root {
+	parts := s.newer(from.edition)
+	if !s.follows(from.edition) || slices.Contains(parts, snapshot.Part{Kind: snapshot.Root}) {
 		return draw(sessionRoot(s.view))
 	}
-	if from.Rev != s.view.inbox.Rev { // of the title bar the link, of the list everything
+	if from.Rev != s.view.inbox.Rev {
 		if err := draw(sideList(s.view.inbox, s.view.ID)); err != nil {
 			return err
 		}
-		changed = append(slices.Clip(changed), snapshot.Part{Kind: snapshot.Head})
 	}
-	if s.moved > from.edition {
-		if err := draw(earlierRow(s.view.Session, s.begin)); err != nil {
-			return err
-		}
-	}
-	for _, p := range s.newer(from, changed) {
+	for _, p := range parts {
+		var err error
 		switch {
 		case p.Kind == snapshot.Response:
-			if err := s.piece(ctx, p).since(w, from.edition, s.begin.Holds(p)); err != nil {
-				return err
-			}
+			err = s.piece(ctx, p).since(w, from.edition, s.begin.Holds(p))
 		case s.begin.Holds(p):
-			if err := draw(part(s.view, p)); err != nil {
-				return err
-			}
+			err = draw(s.part(p))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// newer returns the parts of which a viewer lacks something, in page order.
-func (s *Sheet) newer(from Position, changed []snapshot.Part) []snapshot.Part {
-	turns := snapshot.TurnCount(s.view.State)
-	parts := changed[:0:0]
-	whole := map[int]bool{} // turns that go out whole
-	for _, p := range changed {
-		if p.Turn >= turns && (p.Kind == snapshot.Turn || p.Kind == snapshot.Response || p.Kind == snapshot.Foot) {
-			continue // of a later picture
+// newer returns the parts that changed after an edition, in page order. A part of
+// a turn that is itself among them is left out.
+func (s *Sheet) newer(edition uint64) (parts []snapshot.Part) {
+	turns := map[int]bool{}
+	for _, m := range slices.Backward(s.marks) {
+		if m.edition <= edition {
+			break
 		}
-		if p.Kind == snapshot.Response && p.Index >= snapshot.PartCount(s.view.State, p.Turn) {
-			continue
-		}
-		if p.Kind == snapshot.Turn {
-			whole[p.Turn] = true
-		}
-		parts = append(parts, p)
-		// The part before may have ended with this one, which shows in no number.
-		if p.Kind == snapshot.Response && p.Index > 0 && from.edition == 0 {
-			parts = append(parts, snapshot.Part{Kind: snapshot.Response, Turn: p.Turn, Index: p.Index - 1})
+		parts = append(parts, m.part)
+		turns[m.part.Turn] = turns[m.part.Turn] || m.part.Kind == snapshot.Turn
+	}
+	for at, p := range s.pieces { // colours, and what ended with the part behind it
+		if p.newest > edition {
+			parts = append(parts, at)
 		}
 	}
-	if from.edition > 0 {
-		for at, p := range s.pieces {
-			if !whole[at.Turn] && (p.newest > from.edition || from.loose && (p.open || p.running)) {
-				parts = append(parts, at)
-			}
-		}
-	}
-	if t := s.view.State.ActiveTurn; t != nil && from.loose && t.ResponseParts.Len() > 0 && !whole[turns-1] {
-		parts = append(parts, snapshot.Part{Kind: snapshot.Response, Turn: turns - 1, Index: t.ResponseParts.Len() - 1})
-	}
+	parts = slices.DeleteFunc(parts, func(p snapshot.Part) bool {
+		return (p.Kind == snapshot.Response || p.Kind == snapshot.Foot) && turns[p.Turn]
+	})
 	slices.SortFunc(parts, func(a, b snapshot.Part) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Index, b.Index))
 	})
 	return slices.Compact(parts)
 }
 
-// piece returns a response part as it is drawn now.
+// part draws a part of the page other than a response part.
+func (s *Sheet) part(p snapshot.Part) templ.Component {
+	v := s.view
+	switch p.Kind {
+	case earlierMark.Kind:
+		return earlierRow(v.Session, s.begin)
+	case snapshot.Head:
+		return sessionHead(v)
+	case snapshot.Turn:
+		return turnPart(v, p.Turn, s.begin, v.End())
+	case snapshot.Foot:
+		return footPart(v.Session, p.Turn)
+	case snapshot.Plan:
+		return planPart(v.Session)
+	case snapshot.Dock:
+		return dockPart(v.Session)
+	}
+	return composerPart(v)
+}
+
+// piece returns a response part as it is drawn now. What is only on a page of
+// earlier turns is not kept.
 func (s *Sheet) piece(ctx context.Context, at snapshot.Part) *piece {
 	p := s.pieces[at]
 	if p == nil {
 		p = &piece{}
 		p.update(ctx, s, at)
 		p.date(s.first(s.view.Seq)) // it is so since the picture is
-		s.pieces[at] = p
+		if s.begin.Holds(at) || p.running {
+			s.pieces[at] = p
+		}
 	}
 	return p
 }

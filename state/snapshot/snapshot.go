@@ -124,10 +124,13 @@ func TurnCount(s *state.Session) int {
 	return len(s.Turns)
 }
 
-// PartCount counts the response parts of a turn.
+// PartCount counts the response parts of a turn; of one that is not there none.
 func PartCount(s *state.Session, turn int) int {
 	if turn < len(s.Turns) {
 		return len(s.Turns[turn].ResponseParts)
+	}
+	if s.ActiveTurn == nil {
+		return 0
 	}
 	return s.ActiveTurn.ResponseParts.Len()
 }
@@ -155,6 +158,9 @@ func Changed(before, after *state.Session) []Part {
 	var out []Part
 	if before.Summary != after.Summary || before.Lifecycle != after.Lifecycle {
 		out = append(out, Part{Kind: Head})
+	}
+	if before.Summary.Status.Archived() != after.Summary.Status.Archived() {
+		out = append(out, Part{Kind: Composer}) // which brings back
 	}
 	if !maps.EqualFunc(before.Meta, after.Meta, func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }) {
 		out = append(out, Part{Kind: Head}, Part{Kind: Plan})

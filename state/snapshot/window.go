@@ -24,43 +24,42 @@ func (s Session) End() Part {
 
 // Before returns where a page begins that ends before the given response part: a
 // response part, of index 0 if a turn is on it from its begin. The newest page,
-// which is live, is the one before End. For the same session grown longer the
-// begin never moves back, and it moves by steps.
+// which is live, is the one before End. While a session grows that begin moves by steps; it
+// moves back only if the session loses some of its text.
 func (s Session) Before(end Part) Part {
-	at := Part{Kind: Response, Turn: end.Turn}
-	if TurnCount(s.State) == 0 {
-		return at
-	}
-	room := windowNodes
-	for turn := end.Turn; turn >= 0; turn-- {
-		parts := PartCount(s.State, turn)
+	room, at := windowNodes, end
+	for turn := min(end.Turn, TurnCount(s.State)-1); turn >= 0; turn-- {
+		n := PartCount(s.State, turn)
 		if turn == end.Turn {
-			parts = min(parts, end.Index)
+			n = min(n, end.Index)
 		}
 		room -= turnNodes
-		for i := parts - 1; i >= 0; i-- {
-			if room -= s.nodes(PartAt(s.State, turn, i)); room < 0 {
-				return s.step(Part{Kind: Response, Turn: turn, Index: i + 1}, end)
+		for i := n - 1; i >= 0; i-- {
+			room -= s.nodes(PartAt(s.State, turn, i))
+			if room < 0 && at != end { // one part is always on a page
+				return s.step(at)
 			}
+			at = Part{Kind: Response, Turn: turn, Index: i}
 		}
-		at.Turn = turn
-		if room < 0 {
+		at = Part{Kind: Response, Turn: turn}
+		if room < 0 && at != end {
 			break
 		}
 	}
 	return at
 }
 
-// step moves the begin of a page back to where steps are, and never to its end.
-func (s Session) step(at, end Part) Part {
-	if at.Turn == end.Turn && at.Index >= end.Index { // one part alone is more than enough
-		at.Index = max(0, end.Index-1)
-		return at
+// step moves the begin of a page back to where steps are, unless that would make
+// the page much longer.
+func (s Session) step(at Part) Part {
+	back := at.Index % windowStep
+	room := windowNodes / 2
+	for i := 1; i <= back; i++ {
+		if room -= s.nodes(PartAt(s.State, at.Turn, at.Index-i)); room < 0 {
+			return at
+		}
 	}
-	if at.Index >= PartCount(s.State, at.Turn) {
-		return Part{Kind: Response, Turn: at.Turn + 1}
-	}
-	at.Index -= at.Index % windowStep
+	at.Index -= back
 	return at
 }
 
@@ -100,7 +99,7 @@ const turnNodes = 10 // elements of a turn without its response parts
 func (s Session) nodes(p state.ResponsePart) int {
 	const (
 		most      = 64 << 10 // bytes of a text that are shown, about
-		perNode   = 40       // bytes of prose
+		perNode   = 25       // bytes of prose; code has more, text less
 		perOutput = 400      // bytes of what a command writes
 	)
 	prose := func(n int) int { return 6 + min(n, most)/perNode }

@@ -1,36 +1,56 @@
 package snapshot
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"nod/state"
 )
 
-// TestBeginNeverMovesBack: the begin of a page stays where it is, or goes on, also
-// when a turn is stopped, which takes the output of the calls that were running.
-func TestBeginNeverMovesBack(t *testing.T) {
-	st := &state.Session{Summary: new(state.SessionSummary)}
-	terminals := Terminals{}
-	apply := func(a state.Action) { st = state.ReduceSession(st, a, 1) }
-	begin := func() Part {
-		v := Session{State: st, Terminals: terminals}
-		return v.Before(v.End())
-	}
-	apply(&state.SessionTurnStarted{TurnID: "t", Message: state.UserMessage("do it")})
-	for range 10 {
-		apply(&state.SessionResponsePart{TurnID: "t", Part: &state.MarkdownPart{Content: state.NewText(strings.Repeat("word ", 300))}})
-	}
-	for i := range 40 {
-		id := string(rune('a' + i))
-		apply(&state.SessionToolCallStart{TurnID: "t", ToolCallID: id, ToolName: "shell"})
-		apply(&state.SessionToolCallReady{TurnID: "t", ToolCallID: id, InvocationMessage: state.Plain("ls"), ToolInput: new("ls"), Confirmed: state.ConfirmedNotNeeded})
-		apply(&state.SessionToolCallContentChanged{TurnID: "t", ToolCallID: id, Content: []state.ToolResultContent{state.TerminalContent(id, "ls")}})
-		terminals = terminals.With(id, &state.Terminal{Content: []state.TerminalPart{&state.UnclassifiedPart{Value: state.NewText(strings.Repeat("line\n", 5000))}}})
-	}
-	was := begin()
-	apply(&state.SessionTurnCancelled{TurnID: "t"})
-	if is := begin(); !was.Holds(is) {
-		t.Errorf("it moves from %v back to %v", was, is)
+// TestPagesCoverASession walks through sessions of all shapes from page to page:
+// every response part is on one of them, and none holds much more than it may.
+func TestPagesCoverASession(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		st := &state.Session{}
+		for range r.IntN(30) {
+			turn := &state.Turn{}
+			for range r.IntN(1 + r.IntN(200)) {
+				turn.ResponseParts = append(turn.ResponseParts, &state.MarkdownPart{Content: state.NewText(strings.Repeat("word ", r.IntN(1+r.IntN(20_000))))})
+			}
+			st.Turns = append(st.Turns, turn)
+		}
+		s := Session{State: st}
+		for at := s.End(); at.Turn > 0 || at.Index > 0; {
+			begin := s.Before(at)
+			if begin == at || !begin.Holds(at) {
+				t.Fatalf("%d: before %v begins %v", seed, at, begin)
+			}
+			nodes, parts := 0, 0
+			for turn := begin.Turn; turn <= at.Turn; turn++ {
+				for i := range PartCount(st, turn) {
+					p := Part{Kind: Response, Turn: turn, Index: i}
+					if begin.Holds(p) && !at.Holds(p) {
+						nodes += s.nodes(PartAt(st, turn, i))
+						parts++
+					}
+				}
+			}
+			if nodes > 2*windowNodes && parts > 1 {
+				t.Errorf("%d: %d elements between %v and %v", seed, nodes, begin, at)
+			}
+			at = begin
+		}
+		for at := (Part{Kind: Response}); ; {
+			end := s.After(at)
+			if end == s.End() {
+				break
+			}
+			if !at.Holds(end) || at == end {
+				t.Fatalf("%d: after %v ends %v", seed, at, end)
+			}
+			at = end
+		}
 	}
 }
