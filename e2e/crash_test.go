@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,7 +188,7 @@ func (c *crasher) series(n int) {
 	c.must(err)
 	c.page.goTo(strings.TrimSpace(string(out)))
 	c.page.untilText("h2.group", "Agents")
-	c.page.goTo(c.base + c.path)
+	c.page.goTo(c.base + c.path + "#now") // it follows then, and holds what a fresh page holds
 	c.page.until("the session", "document.getElementById('turns')")
 	for c.round = 1; c.round <= n; c.round++ {
 		c.oneRound()
@@ -287,8 +288,10 @@ func (c *crasher) post(path string, form url.Values) (status int, location strin
 	return res.StatusCode, res.Header.Get("Location"), nil
 }
 
-func (c *crasher) get() (string, error) {
-	res, err := c.client.Get(c.base + c.path)
+func (c *crasher) get() (string, error) { return c.load(c.path) }
+
+func (c *crasher) load(path string) (string, error) {
+	res, err := c.client.Get(c.base + path)
 	if err != nil {
 		return "", err
 	}
@@ -487,7 +490,7 @@ func (l *life) watch(ctx context.Context) {
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
-		case line == "" && event == "parts":
+		case line == "" && strings.HasPrefix(event, "parts-"):
 			l.frame(strings.Join(data, "\n"))
 			fallthrough
 		case line == "":
@@ -702,6 +705,14 @@ func (c *crasher) judge(l *life, how string) {
 	page := c.look()
 	now := newPicture()
 	c.must(now.read(page))
+	for link := earlierLink.FindStringSubmatch(page); link != nil; {
+		before, err := c.load(link[1])
+		c.must(err)
+		p := newPicture()
+		c.must(p.read(before))
+		now.standsBefore(p)
+		link = earlierLink.FindStringSubmatch(before)
+	}
 	problems := append(l.problems, c.shown.add(l.shown)...)
 	more, tail := check(c.shown, now, c.log, c.did)
 	problems = append(problems, more...)
@@ -714,6 +725,9 @@ func (c *crasher) judge(l *life, how string) {
 	}
 	c.shown = now
 }
+
+// earlierLink leads to what stands before the begin of a page.
+var earlierLink = regexp.MustCompile(`href="([^"]*)"[^>]*>Show earlier<`)
 
 func lastTurn(page string) string {
 	i := strings.LastIndex(page, `<section class="turn"`)

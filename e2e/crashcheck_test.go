@@ -20,10 +20,13 @@ import (
 // picture is what a page, or the frames of a stream, have shown of a session.
 type picture struct {
 	parts map[string]part // by element id
-	order []string        // their ids, as the last whole page had them
-	turns map[int]turn    // by ordinal
-	cards map[string]card // by approval id
-	twice []string        // ids that stood more than once on one page
+	// blocks are the words of a part's blocks, by the part's element id and their
+	// number. A frame may hold a block without its part.
+	blocks map[string]map[int][]int
+	order  []string        // their ids, as the last whole page had them
+	turns  map[int]turn    // by ordinal
+	cards  map[string]card // by approval id
+	twice  []string        // ids that stood more than once on one page
 }
 
 type part struct {
@@ -52,12 +55,13 @@ type card struct {
 }
 
 func newPicture() *picture {
-	return &picture{parts: map[string]part{}, turns: map[int]turn{}, cards: map[string]card{}}
+	return &picture{parts: map[string]part{}, blocks: map[string]map[int][]int{}, turns: map[int]turn{}, cards: map[string]card{}}
 }
 
 var (
 	turnID  = regexp.MustCompile(`^t(\d+)$`)
 	partID  = regexp.MustCompile(`^t(\d+)p\d+$`)
+	blockID = regexp.MustCompile(`^(t\d+p\d+)x(\d+)$`)
 	footID  = regexp.MustCompile(`^t(\d+)f$`)
 	wordRE  = regexp.MustCompile(`w(\d{6})\b`) // it may stand right behind what is above it
 	quoted  = regexp.MustCompile(`“([^”]*)”`)
@@ -123,6 +127,13 @@ func (p *picture) readElement(n *html.Node, seen map[string]bool) {
 			p.turns[x.turn] = t
 		}
 		p.parts[id] = x
+	case blockID.MatchString(id):
+		m := blockID.FindStringSubmatch(id)
+		if p.blocks[m[1]] == nil {
+			p.blocks[m[1]] = map[int][]int{}
+		}
+		i, _ := strconv.Atoi(m[2]) // it has matched
+		p.blocks[m[1]][i] = words(said(n))
 	case strings.HasPrefix(id, "card-"):
 		p.cards[strings.TrimPrefix(id, "card-")] = readCard(n)
 	}
@@ -143,11 +154,16 @@ func readPart(n *html.Node) part {
 	if m := choseRE.FindStringSubmatch(text); m != nil {
 		x.decision = m[1]
 	}
+	x.words = words(text)
+	return x
+}
+
+func words(text string) (out []int) {
 	for _, m := range wordRE.FindAllStringSubmatch(text, -1) {
 		w, _ := strconv.Atoi(m[1]) // six digits
-		x.words = append(x.words, w)
+		out = append(out, w)
 	}
-	return x
+	return out
 }
 
 func readCard(n *html.Node) card {
@@ -220,6 +236,25 @@ func said(n *html.Node) string {
 // add takes up what a later look has shown. Text only grows, and what has ended
 // stays as it ended.
 func (p *picture) add(q *picture) (problems []string) {
+	for id, blocks := range q.blocks {
+		if _, whole := q.parts[id]; whole {
+			p.blocks[id] = blocks
+			continue
+		}
+		is, ok := p.parts[id]
+		if !ok {
+			continue // a page that does not hold the part ignores its blocks
+		}
+		if p.blocks[id] == nil {
+			p.blocks[id] = map[int][]int{}
+		}
+		maps.Copy(p.blocks[id], blocks)
+		is.words = nil
+		for _, n := range slices.Sorted(maps.Keys(p.blocks[id])) {
+			is.words = append(is.words, p.blocks[id][n]...)
+		}
+		q.parts[id] = is
+	}
 	for id, is := range q.parts {
 		was, ok := p.parts[id]
 		if ok && was.kind == "tool" && was.command != is.command {
@@ -257,6 +292,20 @@ func (p *picture) add(q *picture) (problems []string) {
 		problems = append(problems, "the element "+id+" is there twice")
 	}
 	return problems
+}
+
+// standsBefore takes up a page of what stands before this one. A turn may be on
+// both, and ends here.
+func (p *picture) standsBefore(q *picture) {
+	p.order = append(q.order, p.order...)
+	maps.Copy(p.parts, q.parts)
+	for n, t := range q.turns {
+		if is, both := p.turns[n]; both {
+			t.ended, t.done, t.cut = is.ended, is.done, t.cut || is.cut
+		}
+		p.turns[n] = t
+	}
+	p.twice = append(p.twice, q.twice...)
 }
 
 func ended(x part) bool { return x.status == "ok" || x.status == "bad" || x.status == "off" }
