@@ -199,9 +199,30 @@ func (p *piece) writeBlock(b *bytes.Buffer, i int, x block) {
 		return
 	}
 	fmt.Fprintf(b, `<%s class="b" id="%s" data-in="%sx">`, p.tag, id, p.id)
-	_ = templ.Raw(x.html).Render(context.Background(), b) // a bytes.Buffer does not fail
+	_ = unescaped(x.html).Render(context.Background(), b) // a bytes.Buffer does not fail
 	fmt.Fprintf(b, "</%s>", p.tag)
 }
+
+// result shows what a tool has returned, as a terminal would.
+func result(text string, whole templ.SafeURL) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		screen := ansi.NewScreen()
+		screen.Write(text)
+		for i, html := range screen.Blocks() {
+			if screen.LeftOut() > 0 && i == screen.Gap() {
+				html = rendered(ctx, leftOut(screen.LeftOut(), whole))
+			}
+			if err := unescaped(html).Render(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// unescaped is HTML as it is. This is the one place where that is written: it comes
+// from renderers that write nothing but what they know.
+func unescaped(html string) templ.Component { return templ.Raw(html) }
 
 // rendered is a component as text.
 func rendered(ctx context.Context, c templ.Component) string {

@@ -10,6 +10,7 @@ import (
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/snapshot"
+	"nod/views/ansi"
 )
 
 // status is a mark, a word and a colour: never the colour alone.
@@ -86,8 +87,12 @@ func sessionTitle(s *state.Session) string {
 	if s.Summary.Title == "" {
 		return "Untitled session"
 	}
-	return s.Summary.Title
+	return plain(s.Summary.Title)
 }
+
+// plain is an agent's text without what acts on a terminal: escape sequences and
+// control characters.
+func plain(s string) string { return ansi.Text(s) }
 
 func folder(s *state.Session) string { return state.FilePath(state.Value(s.Summary.WorkingDirectory)) }
 
@@ -225,7 +230,6 @@ func stepWord(s planStep) string {
 // Bounds of what one page shows of an agent's text.
 const (
 	maxPlanSteps = 100      // more steps are no plan
-	maxOutput    = 64 << 10 // bytes of a command's output: about 800 lines
 	maxDiffLines = 2000     // a screenful a hundred times over
 	maxRaw       = 16 << 10 // bytes of a message that nod does not understand
 )
@@ -410,7 +414,7 @@ func decisionLabel(a *approvals.Approval) string {
 		return ""
 	}
 	o, _ := a.Request.Option(a.Decision.OptionID)
-	return o.Label
+	return plain(o.Label)
 }
 
 // twice reports whether an option does more than approve or deny once, so that
