@@ -51,8 +51,9 @@ type feed struct {
 	id  string
 	lit chan struct{} // holds a token when colours are ready
 
-	users, streams int    // guarded by all.mu; streams are users too
-	stop           func() // ends the goroutine
+	users, streams int         // guarded by all.mu; streams are users too
+	stop           func()      // ends the goroutine
+	forget         *time.Timer // runs while nobody uses it
 
 	mu     sync.Mutex
 	sheet  sheet
@@ -94,8 +95,10 @@ func (fs *feeds) open(id string, stream bool) (f *feed, done func()) {
 			epoch := fmt.Sprintf("%s-%d", fs.server.Epoch, fs.opened)
 			f.sheet = &sessionSheet{server: fs.server, id: id, Sheet: views.NewSheet(epoch, fs.colours, func() { poke(f.lit) })}
 		}
+		f.forget = time.AfterFunc(linger, func() { fs.drop(f) })
 		fs.m[id] = f
 	}
+	f.forget.Stop()
 	f.users++
 	if stream {
 		if f.streams++; f.streams == 1 {
@@ -114,16 +117,25 @@ func (fs *feeds) leave(f *feed, stream bool) {
 		}
 	}
 	if f.users--; f.users == 0 {
-		time.AfterFunc(linger, func() {
-			fs.mu.Lock()
-			defer fs.mu.Unlock()
-			if f.users == 0 && fs.m[f.id] == f {
-				delete(fs.m, f.id)
-			}
-		})
+		f.mu.Lock()
+		wait := linger
+		if f.err != nil { // perhaps there is no such session
+			wait = 0
+		}
+		f.mu.Unlock()
+		f.forget.Reset(wait)
 	}
 	fs.mu.Unlock()
 	stop()
+}
+
+// drop forgets a feed that nobody has come back to.
+func (fs *feeds) drop(f *feed) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f.users == 0 && fs.m[f.id] == f {
+		delete(fs.m, f.id)
+	}
 }
 
 // start has editions made as long as streams are open.
