@@ -188,7 +188,7 @@ func earlierWithoutScripts(t *testing.T, w *world, path string, turns, n int) {
 	follow := func(words string) {
 		was := eval[string](b, "location.pathname")
 		b.do(chromedp.Evaluate[chromedp.Void](link(words) + ".click()"))
-		b.until("another page", fmt.Sprintf("location.pathname !== %q && document.querySelector('#turns .part')", was))
+		b.until("another page", fmt.Sprintf("location.pathname !== %q && document.readyState === 'complete' && document.querySelector('#turns .part')", was))
 	}
 	for ; ; pages++ {
 		if got := eval[int](b, nodes); got > maxNodes {
