@@ -37,7 +37,7 @@ bench: tools
 
 # What its parts cost, each figure beside what it is compared with.
 bench-go:
-	$(GO) test -run '^$$' -bench . ./state ./state/journal ./handlers
+	$(GO) test -run '^$$' -bench . ./state ./state/journal ./views/markdown ./views/ansi ./views/diff ./handlers
 
 # What the tests need beyond Go: a browser, and the real agents.
 tools: e2e/node_modules
