@@ -737,3 +737,41 @@ func untilStill(b *browser) {
 		requestAnimationFrame(() => requestAnimationFrame(() => is(document.scrollingElement.scrollTop === at)));
 	})`)
 }
+
+// TestPartsOfAnotherSession: a page takes no part that is not of its session,
+// whatever reaches it, and every element of the other has an id of its own.
+func TestPartsOfAnotherSession(t *testing.T) {
+	w, p := newPuppetWorld(t)
+	c := w.observer()
+	other, s := w.newSession(c, p, "The other session")
+	s.say("o", "Words of the other session.")
+	s.end("completed")
+	w.untilPage(c, other, "Words of the other session.")
+	path, s := w.newSession(c, p, "This session")
+	s.say("m", "Words of this session.")
+	w.untilPage(c, path, "Words of this session.")
+
+	x := newWire(t, w)
+	b := newBrowser(t, desk)
+	b.goTo(strings.Replace(w.login, w.base, x.URL, 1))
+	b.untilText("h2.group", "Agents")
+	x.set(func() { x.instead = other + "/live" })
+	b.goTo(x.URL + path)
+	b.do(chromedp.Evaluate[chromedp.Void]("new MutationObserver(() => { window.other ||= document.body.textContent.includes('Words of the other session.'); }).observe(document, { subtree: true, childList: true, characterData: true })"))
+	x.CloseClientConnections() // once more, now that somebody looks
+	untilTrue(t, "all of the other session, on its way to the page", func() bool {
+		for _, n := range x.open() {
+			if n >= 2 { // hello, and the whole of it
+				return true
+			}
+		}
+		return false
+	})
+	x.set(func() { x.instead = "" })
+	x.CloseClientConnections()
+	s.say("n", "More words of this session.")
+	b.untilText("#turns", "More words of this session.")
+	if eval[bool](b, "Boolean(window.other)") {
+		t.Error("the page showed what is not of its session")
+	}
+}

@@ -27,6 +27,7 @@ type wire struct {
 	half    bool                 // of the event at which a stream is cut only half gets through
 	returns func(*http.Request)  // changes the request of a stream that was cut; has the lock
 	hold    chan struct{}        // such a request waits until it is closed
+	instead string               // path of the stream that is sent whatever was asked for
 	events  int
 	first   string // id of the first event that has shown something
 	broken  int    // streams that were cut
@@ -132,6 +133,9 @@ func (x *wire) stream(out http.ResponseWriter, in *http.Request) {
 	x.address(r)
 	x.mu.Lock()
 	returns, hold, cut := x.returns, x.hold, x.cut
+	if x.instead != "" {
+		r.URL.Path, r.URL.RawQuery = x.instead, ""
+	}
 	x.mu.Unlock()
 	if in.Header.Get("Last-Event-ID") != "" {
 		if hold != nil {
