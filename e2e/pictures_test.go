@@ -78,7 +78,7 @@ const faults = `(() => {
 	const done = new Set();
 	while (texts.nextNode()) {
 		const e = texts.currentNode.parentElement;
-		if (!texts.currentNode.data.trim() || done.has(e) || !seen(e) || e.closest('.away')) continue;
+		if (!texts.currentNode.data.trim() || done.has(e) || !seen(e) || e.closest('.away') || e.getAnimations().length) continue;
 		done.add(e);
 		let opacity = 1;
 		for (let p = e; p; p = p.parentElement) opacity *= getComputedStyle(p).opacity;
@@ -90,7 +90,7 @@ const faults = `(() => {
 	if (innerWidth < 1000)
 		for (const e of document.querySelectorAll('button, .button, summary, input, textarea, .pill, .row')) {
 			const r = (e.closest('label') ?? e).getBoundingClientRect();
-			if (seen(e) && e.type !== 'hidden' && r.height < 43.5) found.add(Math.round(r.height) + ' px to hit: ' + name(e) + ' ' + e.textContent.slice(0, 30));
+			if (seen(e) && e.type !== 'hidden' && r.height < 43.5) found.add(Math.round(r.height) + ' px to hit: ' + name(e) + ' in ' + name(e.parentElement));
 		}
 	return [...found];
 })()`
@@ -249,7 +249,7 @@ func TestPicturesOfMuch(t *testing.T) {
 	// One turn that does not end.
 	steps, s := w.newSession(c, p, "Go through all migrations, one by one, and say which of them lock a table for longer than a second.")
 	for i := range 1500 {
-		s.say(fmt.Sprint(s.id, "-say-", i), fmt.Sprintf("Migration %04d adds a column with a default; ´ALTER TABLE´ takes the lock only for a moment.", i))
+		s.say(fmt.Sprint(s.id, "-say-", i), md(fmt.Sprintf("Migration %04d adds a column with a default; ´ALTER TABLE´ takes the lock only for a moment.", i)))
 		id, line := fmt.Sprint(s.id, "-run-", i), fmt.Sprintf("psql -X -f migrations/%04d_orders.sql --single-transaction", i)
 		s.run(id, line)
 		s.write(id, "ALTER TABLE\nTime: 12.107 ms\n")
@@ -303,7 +303,7 @@ func TestPicturesOfMuch(t *testing.T) {
 	all("prose-more", to(talk, ".part:nth-child(3) table"))
 	essay, s := w.newSession(c, p, "Write down everything that you know about this repository.")
 	for i := range 400 {
-		s.say("essay", fmt.Sprintf("\n\n### Chapter %d\n\nThe package ´cart%d´ keeps what a person has put aside. It is read at every request and written when something changes, so it lives in memory and on disk, and the two are compared at every start.\n\n- one reason\n- another one\n", i, i))
+		s.say("essay", md(fmt.Sprintf("\n\n### Chapter %d\n\nThe package ´cart%d´ keeps what a person has put aside. It is read at every request and written when something changes, so it lives in memory and on disk, and the two are compared at every start.\n\n- one reason\n- another one\n", i, i)))
 	}
 	s.end("completed")
 	w.untilPage(c, essay, ">Send<")
@@ -347,6 +347,7 @@ func TestPicturesOfMuch(t *testing.T) {
 		b.click(".diff a[data-get]")
 		b.until("the lines", "document.querySelector('.diff[data-keep] .lines')")
 	})
+	at(changes)(b)
 	file := strings.TrimPrefix(eval[string](b, "document.querySelector('.diff a[data-get]').href"), w.base)
 	all("diff-file", at(file))
 	all("diff-file-later", func(b *browser) {
@@ -550,13 +551,13 @@ func someChanges() []object {
 		fmt.Fprintf(&larger, "INSERT INTO carts (id, discount) VALUES (%d, %d);\n", i, i%30)
 	}
 	return []object{
-		change("update", "internal/session/renew.go", "", "@@ -10,9 +10,10 @@ import \"time\"\n // Renew begins another session for the same person.\n func (s *Session) Renew(now time.Time) *Session {\n-\tnext := &Session{ID: newID(), Begin: now}\n-\tnext.Discount = 0 // it belongs to the old session, and nobody has asked for it since then\n+\tnext := &Session{ID: newID(), Begin: now, Cart: s.Cart}\n+\tnext.Cart.Discount = s.Discount // it belongs to the cart, and somebody has asked for it since then\n+\taudit.Log(\"renewed\", s.ID, next.ID)\n \treturn next\n }\n \n"),
+		change("update", "internal/session/renew.go", "", "@@ -10,7 +10,8 @@ import \"time\"\n // Renew begins another session for the same person.\n func (s *Session) Renew(now time.Time) *Session {\n-\tnext := &Session{ID: newID(), Begin: now}\n-\tnext.Discount = 0 // it belongs to the old session, and nobody has asked for it since then\n+\tnext := &Session{ID: newID(), Begin: now, Cart: s.Cart}\n+\tnext.Cart.Discount = s.Discount // it belongs to the cart, and somebody has asked for it since then\n+\taudit.Log(\"renewed\", s.ID, next.ID)\n \treturn next\n }\n \n"),
 		change("add", "internal/cart/testdata/items.json", "", large.String()),
 		change("update", "internal/cart/discount.go", "internal/cart/money/discount_of_a_cart_that_was_moved_between_sessions.go", ""),
 		change("update", "web/logo.png", "", "Binary files a/web/logo.png and b/web/logo.png differ\n"),
 		change("delete", "internal/session/discount.go", "", "package session\n\n// Discount is what a person need not pay.\ntype Discount int\n"),
 		change("add", "migrations/0042_carts.sql", "", larger.String()),
-		change("update", "Makefile", "", "@@ -1,3 +1,3 @@\n all: build\n-test: ; go test ./...\n+test: ; go test -race ./...\n"),
+		change("update", "Makefile", "", "@@ -1,2 +1,2 @@\n all: build\n-test: ; go test ./...\n+test: ; go test -race ./...\n"),
 	}
 }
 
@@ -564,7 +565,7 @@ func manyChanges(n int) []object {
 	var all []object
 	for i := range n {
 		all = append(all, object{"path": fmt.Sprintf("clients/v2/generated/resource_%05d/client.go", i), "kind": object{"type": "update"},
-			"diff": fmt.Sprintf("@@ -1,3 +1,3 @@\n // Code generated. DO NOT EDIT.\n-const version = %d\n+const version = %d\n", i, i+1)})
+			"diff": fmt.Sprintf("@@ -1,2 +1,2 @@\n // Code generated. DO NOT EDIT.\n-const version = %d\n+const version = %d\n", i, i+1)})
 	}
 	return all
 }
