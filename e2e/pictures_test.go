@@ -180,6 +180,7 @@ func TestPictures(t *testing.T) {
 	b.goTo(finished)
 	b.click(".keeping summary")
 	b.click(".keeping button")
+	b.until("the inbox", "document.querySelector('.inbox')")
 	all("archive", func(tab *browser) { tab.goTo(w.base + "/archive") })
 	crashed := strings.TrimPrefix(start("Explain the cache at length."), w.base)
 	b.until("text", "document.querySelector('.prose')")
