@@ -188,7 +188,7 @@ func layout(p Page) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.Live != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<p id=\"offline\" class=\"offline\" role=\"status\" hidden>Not connected to nod. Trying again; what you see may be old.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<p id=\"offline\" class=\"offline\" role=\"status\" hidden>Not connected to nod. What you see may be old.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
