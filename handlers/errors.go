@@ -113,7 +113,11 @@ func (s *Server) showError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	if u == problemLogin && c.Request().Method == http.MethodGet && c.Request().Header.Get("Accept") != "text/event-stream" {
+	if u == problemLogin && c.Request().Header.Get("Accept") == "text/event-stream" {
+		_ = loggedOut(c)
+		return
+	}
+	if u == problemLogin && c.Request().Method == http.MethodGet {
 		_ = c.Redirect(http.StatusSeeOther, s.BasePath+"/login")
 		return
 	}

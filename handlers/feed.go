@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/a-h/templ"
@@ -33,9 +34,10 @@ type feeds struct {
 	colours *markdown.Highlighter
 	close   func()
 
-	mu     sync.Mutex
-	m      map[string]*feed // by session id; "" is the inbox. Everyone here is an operator
-	opened int              // how many there were
+	sheets atomic.Uint64 // how many there were
+
+	mu sync.Mutex
+	m  map[string]*feed // by session id; "" is the inbox. Everyone here is an operator
 }
 
 func newFeeds(s *Server) *feeds {
@@ -54,6 +56,8 @@ type feed struct {
 	users, streams int         // guarded by all.mu; streams are users too
 	stop           func()      // ends the goroutine
 	forget         *time.Timer // runs while nobody uses it
+
+	failed atomic.Bool // err is not nil
 
 	mu     sync.Mutex
 	sheet  sheet
@@ -88,13 +92,7 @@ func (fs *feeds) open(id string, stream bool) (f *feed, done func()) {
 	f = fs.m[id]
 	if f == nil {
 		f = &feed{all: fs, id: id, lit: make(chan struct{}, 1), next: make(chan struct{}), frames: map[views.Position]frame{}}
-		if id == "" {
-			f.sheet = &inboxSheet{server: fs.server}
-		} else {
-			fs.opened++
-			epoch := fmt.Sprintf("%s-%d", fs.server.Epoch, fs.opened)
-			f.sheet = &sessionSheet{server: fs.server, id: id, Sheet: views.NewSheet(epoch, fs.colours, func() { poke(f.lit) })}
-		}
+		f.sheet = f.newSheet()
 		f.forget = time.AfterFunc(linger, func() { fs.drop(f) })
 		fs.m[id] = f
 	}
@@ -117,12 +115,10 @@ func (fs *feeds) leave(f *feed, stream bool) {
 		}
 	}
 	if f.users--; f.users == 0 {
-		f.mu.Lock()
 		wait := linger
-		if f.err != nil { // perhaps there is no such session
+		if f.failed.Load() { // perhaps there is no such session
 			wait = 0
 		}
-		f.mu.Unlock()
 		f.forget.Reset(wait)
 	}
 	fs.mu.Unlock()
@@ -136,6 +132,15 @@ func (fs *feeds) drop(f *feed) {
 	if f.users == 0 && fs.m[f.id] == f {
 		delete(fs.m, f.id)
 	}
+}
+
+func (f *feed) newSheet() sheet {
+	fs := f.all
+	if f.id == "" {
+		return &inboxSheet{server: fs.server}
+	}
+	epoch := fmt.Sprintf("%s-%d", fs.server.Epoch, fs.sheets.Add(1))
+	return &sessionSheet{server: fs.server, id: f.id, Sheet: views.NewSheet(epoch, fs.colours, func() { poke(f.lit) })}
 }
 
 // start has editions made as long as streams are open.
@@ -178,11 +183,15 @@ func (f *feed) edition() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.sheet.here()
-	fresh, err := f.refresh()
+	fresh := false
+	err := f.guard(func() (err error) {
+		fresh, err = f.sheet.refresh(f.all.ctx)
+		return err
+	})
 	if !fresh && err == nil && f.err == nil {
 		return false
 	}
-	f.err = err
+	f.fail(err)
 	clear(f.frames)
 	if f.shown && err == nil {
 		_, _ = f.draw(before) // an error comes again to whoever asks
@@ -193,15 +202,21 @@ func (f *feed) edition() bool {
 	return true
 }
 
-// refresh takes up a newer picture. A mistake in drawing must cost one page, not
-// everyone the server.
-func (f *feed) refresh() (fresh bool, err error) {
+func (f *feed) fail(err error) {
+	f.err = err
+	f.failed.Store(err != nil)
+}
+
+// guard draws. A mistake in drawing must cost one page, not everyone the server;
+// what was drawn until then is not trusted any more.
+func (f *feed) guard(draw func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			f.sheet = f.newSheet()
 		}
 	}()
-	return f.sheet.refresh(f.all.ctx)
+	return draw()
 }
 
 // position returns the position of whoever comes with a cursor, as soon as there
@@ -242,11 +257,15 @@ func (f *feed) draw(from views.Position) (frame, error) {
 		return fr, nil
 	}
 	var b bytes.Buffer
-	at, err := f.sheet.since(f.all.ctx, &b, from)
+	var fr frame
+	err := f.guard(func() (err error) {
+		fr.at, err = f.sheet.since(f.all.ctx, &b, from)
+		return err
+	})
 	if err != nil {
+		f.fail(err)
 		return frame{}, err
 	}
-	fr := frame{at: at}
 	if b.Len() > 0 {
 		fr.data = oneNewline(b.Bytes())
 	}
@@ -265,8 +284,12 @@ func (fs *feeds) page(ctx context.Context, id string, of func(*views.Sheet) temp
 		return nil, f.err
 	}
 	var b bytes.Buffer
-	// What is drawn is kept, and so does not end with who asked for it.
-	err := of(f.sheet.(*sessionSheet).Sheet).Render(context.WithoutCancel(ctx), &b)
+	err := f.guard(func() error { // what is drawn is kept, and so does not end with who asked for it
+		return of(f.sheet.(*sessionSheet).Sheet).Render(context.WithoutCancel(ctx), &b)
+	})
+	if err != nil {
+		f.fail(err)
+	}
 	return b.Bytes(), err
 }
 
@@ -320,7 +343,13 @@ func (s *inboxSheet) refresh(context.Context) (bool, error) {
 	return fresh, nil
 }
 
-func (s *inboxSheet) at(c views.Cursor) views.Position { return views.Position{Cursor: c} }
+// at: the whole list is drawn whenever anything is new.
+func (s *inboxSheet) at(c views.Cursor) views.Position {
+	if here := s.here(); c == here.Cursor {
+		return here
+	}
+	return views.Position{}
+}
 
 func (s *inboxSheet) since(ctx context.Context, b *bytes.Buffer, from views.Position) (views.Position, error) {
 	if from == s.here() {
@@ -330,5 +359,5 @@ func (s *inboxSheet) since(ctx context.Context, b *bytes.Buffer, from views.Posi
 }
 
 func (s *inboxSheet) here() views.Position {
-	return s.at(views.Cursor{Epoch: s.server.Epoch, Rev: s.in.Rev})
+	return views.Position{Cursor: views.Cursor{Epoch: s.server.Epoch, Rev: s.in.Rev}}
 }

@@ -23,7 +23,7 @@ func (s *Server) find(c echo.Context) error {
 	text := c.QueryParam("q")
 	f := views.Find{Session: v, Text: strings.ToValidUTF8(text[:min(len(text), maxQuery)], ""), Most: maxHits}
 	if f.Text != "" {
-		f.Hits = v.Find(f.Text, maxHits)
+		f.Hits = v.Find(f.Text, maxHits, views.Plain)
 	}
 	return s.render(c, http.StatusOK, views.FindPage(f))
 }

@@ -3,6 +3,8 @@ package handlers
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -10,11 +12,9 @@ import (
 
 // TestLimitUnsent looks at what the kernel says of an accepted connection.
 func TestLimitUnsent(t *testing.T) {
-	s := newSite(t)
 	got := make(chan int, 1)
-	was := s.srv.Config.ConnContext
-	s.srv.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		ctx = was(ctx, c)
+	look := func(ctx context.Context, c net.Conn) context.Context {
+		ctx = limitUnsent(ctx, c)
 		raw, err := c.(*net.TCPConn).SyscallConn()
 		if err != nil {
 			t.Error(err)
@@ -34,8 +34,15 @@ func TestLimitUnsent(t *testing.T) {
 		}
 		return ctx
 	}
-	s.in.CloseIdleConnections()
-	s.get(s.in, "/")
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ConnContext = look
+	s.Start()
+	defer s.Close()
+	res, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
 	if n := <-got; n != notSent {
 		t.Errorf("%d bytes", n)
 	}

@@ -24,7 +24,7 @@ var seed = flag.Uint64("seed", 0, "of the one play to run; 0: some")
 // a browser came, went, came back, and however many frames it took at once, it
 // ends with what a page shows that is drawn anew.
 func TestEveryViewerEndsWithTheSamePage(t *testing.T) {
-	from, to := uint64(1), uint64(11)
+	from, to := uint64(1), uint64(6)
 	if *seed > 0 {
 		from, to = *seed, *seed+1
 	}

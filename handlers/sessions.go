@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -106,9 +105,9 @@ func (s *Server) showSession(c echo.Context, status int, id, draft, problem stri
 
 // earlier shows what stands before a response part.
 func (s *Server) earlier(c echo.Context) error {
-	turn, err1 := strconv.Atoi(c.Param("turn"))
-	part, err2 := strconv.Atoi(c.Param("part"))
-	if err1 != nil || err2 != nil {
+	turn, ok1 := number(c.Param("turn"))
+	part, ok2 := number(c.Param("part"))
+	if !ok1 || !ok2 {
 		return problemNoPage
 	}
 	page, err := s.feeds.page(c.Request().Context(), c.Param("id"), func(sheet *views.Sheet) templ.Component { return sheet.Earlier(turn, part) })

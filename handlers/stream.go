@@ -82,6 +82,12 @@ func newStreams(s *Server) *streams {
 	return t
 }
 
+// loggedOut tells a page that its stream is over for good: it asks for itself
+// again, and is led to the login. A browser would ask for ever after an error.
+func loggedOut(c echo.Context) error {
+	return c.Blob(http.StatusOK, "text/event-stream", []byte("event: gone\ndata: -\n\n"))
+}
+
 func (s *Server) inboxLive(c echo.Context) error   { return s.streams.serve(c, "") }
 func (s *Server) sessionLive(c echo.Context) error { return s.streams.serve(c, c.Param("id")) }
 
@@ -155,10 +161,7 @@ func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.
 		last = c.QueryParam("since")
 	}
 	w := &frameWriter{ctx: ctx, ResponseWriter: c.Response(), control: http.NewResponseController(c.Response()), ready: make(chan struct{}, 1)}
-	p := &pump{streams: t, name: rand.Text(), event: "parts", at: at, to: w, retry: comeBack + mathrand.N(comeBack)}
-	if id != "" { // a page takes parts of its own session only
-		p.event += "-" + id
-	}
+	p := &pump{streams: t, name: rand.Text(), event: "parts-" + id, at: at, to: w, retry: comeBack + mathrand.N(comeBack)}
 	if at == nil {
 		p.retry = askAgain
 	}
@@ -185,7 +188,7 @@ func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.
 type pump struct {
 	streams *streams
 	name    string        // of the r3labs stream
-	event   string        // that carries parts
+	event   string        // that carries parts; a page takes those of its own session only
 	at      *seat         // nil: it ends when everything is sent
 	retry   time.Duration // when the browser is to come back
 	to      *frameWriter
@@ -194,16 +197,16 @@ type pump struct {
 }
 
 func (p *pump) run(ctx context.Context, f *feed, from views.Cursor) {
-	var err error
-	if p.shown, err = f.position(ctx, from); err != nil {
-		return
+	if p.at == nil {
+		f.edition() // it does not stay until there is one
 	}
-	if !p.write(ctx) || !p.send(ctx, "hello", nothing) { // the headers, then a sign of life
+	var err error
+	if p.shown, err = f.position(ctx, from); err != nil || !p.write(ctx) { // the headers
 		return
 	}
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
-	for {
+	for greeted := false; ; greeted = true {
 		frame, more, err := f.since(p.shown)
 		if errors.Is(err, hub.ErrNoSession) { // deleted: the page asks for itself again, and is told
 			p.send(ctx, "gone", nothing)
@@ -211,6 +214,9 @@ func (p *pump) run(ctx context.Context, f *feed, from views.Cursor) {
 		}
 		if err != nil {
 			p.streams.server.Log.Error("a live page could not be drawn", "err", err)
+			return
+		}
+		if !greeted && !p.send(ctx, "hello", nothing) { // a sign of life, and that the page can be drawn
 			return
 		}
 		if p.shown = frame.at; frame.data != nil && !p.send(ctx, p.event, frame.data) {
@@ -338,6 +344,7 @@ func (w *frameWriter) guard() (done func()) {
 		if close(over); !stop() {
 			<-ended
 		}
+		_ = w.control.SetWriteDeadline(time.Now().Add(cutTimeout)) // for the stream's end; the server lifts it
 	}
 }
 

@@ -2,7 +2,7 @@
 //
 // Everything works without it: forms post, links load. Markup it understands:
 //   <body data-live="/s/7/live" data-rev="e.42.7">  stream, and what is shown
-//   <div id="page" data-session="7">                whose parts the page takes
+//   <div id="page" data-session="7">                whose parts the page takes; "": the list's
 //   data-in="parent" on a received element          where it goes when it is new
 //   data-gone on a received element                 take the one of that id away
 //   data-keep on an element                         the user's: never touched
@@ -35,8 +35,8 @@
   function ages() {
     for (const t of doc.querySelectorAll('time.age')) {
       const s = Math.max(0, Math.round((Date.now() - Date.parse(t.dateTime)) / 1000));
-      const text = s < 5 ? 'just now' : s < 60 ? s + ' s ago' : s < 3600 ? Math.floor(s / 60) + ' m ago'
-        : s < 86400 ? Math.floor(s / 3600) + ' h ago' : Math.floor(s / 86400) + ' d ago';
+      const text = s < 5 ? 'just now'
+        : (s < 60 ? s + ' s' : s < 3600 ? (s / 60 | 0) + ' m' : s < 86400 ? (s / 3600 | 0) + ' h' : (s / 86400 | 0) + ' d') + ' ago';
       if (t.textContent !== text) t.textContent = text;
     }
   }
@@ -52,10 +52,10 @@
   // Enter sends where there is a keyboard, and begins a line where there is not.
   on(doc, 'keydown', e => {
     const form = e.target.form;
-    if (e.key !== 'Enter' || e.shiftKey || e.isComposing || !form?.matches('.send') || !form.querySelector('button')) return;
-    if (!matchMedia('(pointer: fine)').matches) return;
-    e.preventDefault();
-    form.requestSubmit();
+    if (e.key === 'Enter' && !e.shiftKey && !e.isComposing && form?.matches('.send:has(button)') && matchMedia('(pointer: fine)').matches) {
+      e.preventDefault();
+      form.requestSubmit();
+    }
   });
 
   // ---- applying parts ----
@@ -153,6 +153,7 @@
   function trim() {
     const first = byId(byId('earlier')?.dataset.first);
     if (!first) return;
+    doc.querySelectorAll('.earlier[id=""]').forEach(el => el.remove());
     for (const el of [first, first.closest('.turn')])
       while (el.previousElementSibling) el.previousElementSibling.remove();
   }
@@ -162,8 +163,7 @@
     if (!link || e.ctrlKey || e.metaKey || e.shiftKey) return;
     e.preventDefault();
     try {
-      const answer = await fetch(link.href);
-      const got = parse(await answer.text()), id = link.dataset.get;
+      const got = parse(await (await fetch(link)).text()), id = link.dataset.get;
       const el = got.getElementById(id);
       if (id === 'earlier') return earlier(got, el, link.parentNode);
       el.dataset.keep = '';
@@ -172,14 +172,14 @@
   });
 
   // earlier puts older turns before those that are here, which stay where they
-  // are on the screen. The row above them is then another one, and no longer the
-  // page's: that would take them off again.
+  // are on the screen. The row above them is not the page's own, which waits behind
+  // it, unseen, until the reader is at the end again.
   function earlier(got, row, old) {
     const turns = byId('turns'), first = turns.firstElementChild;
     const was = first.getBoundingClientRect().bottom;
     root.style.overflowAnchor = 'none'; // we see to it ourselves
     row.id = '';
-    old.replaceWith(row);
+    old.before(row);
     for (const turn of [...got.getElementById('turns').children]) {
       const here = byId(turn.id);
       if (!here) turns.insertBefore(turn, first);
@@ -199,12 +199,10 @@
   if (!live) return;
   const banner = byId('offline');
   const session = byId('page').dataset.session;
-  const watchdog = 40e3; // ms without a beat after which a connection is dead
-  const patience = 3e3;  // ms before a person is told
   let { rev } = doc.body.dataset, source, heard, tries = 0, timer, telling;
 
   function lost() {
-    telling ||= setTimeout(() => { banner.hidden = false; }, patience);
+    telling ||= setTimeout(() => { banner.hidden = false; }, 3e3); // most come back sooner
   }
 
   function open() {
@@ -222,7 +220,7 @@
       f?.(e.data);
     };
     on(s, 'hello beat bye', hear());
-    on(s, session ? 'parts-' + session : 'parts', hear(receive));
+    on(s, 'parts-' + session, hear(receive));
     on(s, 'gone', hear(() => { close(); location.reload(); }));
     s.onerror = () => {
       if (s !== source) return;
@@ -251,7 +249,7 @@
   on(window, 'offline', lost);
   setInterval(() => {
     if (!source) timer || open(); // a phone may tell that the page goes, and not that it is back
-    else if (Date.now() - heard > watchdog) { lost(); again(); }
+    else if (Date.now() - heard > 40e3) { lost(); again(); } // more than two beats are missing
   }, 5e3);
   open();
 })();

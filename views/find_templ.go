@@ -134,7 +134,7 @@ func FindPage(f Find) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var8 string
-				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(plain(h.Before))
+				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(Plain(h.Before))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/find.templ`, Line: 29, Col: 44}
 				}
@@ -147,7 +147,7 @@ func FindPage(f Find) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var9 string
-				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(plain(h.Match))
+				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(Plain(h.Match))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/find.templ`, Line: 29, Col: 68}
 				}
@@ -160,7 +160,7 @@ func FindPage(f Find) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var10 string
-				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(plain(h.After))
+				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(Plain(h.After))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/find.templ`, Line: 29, Col: 93}
 				}

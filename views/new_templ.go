@@ -120,7 +120,7 @@ func NewPage(f NewSession) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
-				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(plain(l.DisplayName))
+				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(Plain(l.DisplayName))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/new.templ`, Line: 30, Col: 38}
 				}
@@ -133,7 +133,7 @@ func NewPage(f NewSession) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var7 string
-				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(plain(l.Description))
+				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(Plain(l.Description))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/new.templ`, Line: 30, Col: 73}
 				}

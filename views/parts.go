@@ -100,9 +100,9 @@ func inboxNeed(in snapshot.Inbox) int {
 // busyWords stand where the message field is while a turn runs.
 func busyWords(v sessionView) string {
 	if Need(v.Session) > 0 {
-		return plain(v.Link.DisplayName) + " waits for your answer."
+		return Plain(v.Link.DisplayName) + " waits for your answer."
 	}
-	return plain(v.Link.DisplayName) + " is working. You can write again when the turn has ended."
+	return Plain(v.Link.DisplayName) + " is working. You can write again when the turn has ended."
 }
 
 // answerOf returns what a person chose for a tool call, once the agent has taken

@@ -45,8 +45,8 @@ type mark struct {
 	edition uint64
 }
 
-// maxPast is how many editions a page may be behind; an older one is drawn anew.
-// These are two minutes of streaming.
+// maxPast is how many editions are known, or half as many; a page that is further
+// behind is drawn anew. The half is a minute of streaming.
 const maxPast = 2400
 
 // Position is how far one viewer's page is. The zero Position is of a page that
@@ -86,8 +86,9 @@ func (s *Sheet) Show(ctx context.Context, v snapshot.Session, in snapshot.Inbox,
 			s.begin = snapshot.Part{}
 		case snapshot.Turn: // perhaps in the place of another
 			maps.DeleteFunc(s.pieces, func(p snapshot.Part, _ *piece) bool { return p.Turn == at.Turn })
-			if s.begin.Turn == at.Turn {
+			if s.begin.Turn == at.Turn && s.begin.Index > 0 {
 				s.begin.Index = 0
+				s.marks = append(s.marks, mark{earlierMark, s.edition})
 			}
 		case snapshot.Response:
 			if p := s.pieces[at]; p != nil {
@@ -139,10 +140,14 @@ func (s *Sheet) Relight(ctx context.Context) (lit bool) {
 
 // At returns the position of whoever comes with a cursor.
 func (s *Sheet) At(c Cursor) Position {
-	if e := s.first(c.Seq); c.Epoch == s.epoch && e > 0 {
-		return Position{c, e}
+	e := s.first(c.Seq)
+	if c.Epoch != s.epoch || e == 0 {
+		return Position{}
 	}
-	return Position{}
+	if c.Rev != s.view.inbox.Rev {
+		c.Rev = 0 // whichever it is, the list is drawn anew
+	}
+	return Position{c, e}
 }
 
 // Here returns the position of a page that is drawn now.
@@ -151,9 +156,15 @@ func (s *Sheet) Here() Position { return Position{s.Cursor(), s.edition} }
 // first returns the first edition that showed the session at a number, or 0.
 func (s *Sheet) first(seq uint64) uint64 {
 	i, ok := slices.BinarySearchFunc(s.past, seq, func(p past, seq uint64) int { return cmp.Compare(p.seq, seq) })
-	if !ok {
+	if !ok || i == 0 && s.past[0].edition > 1 { // there were some before it that are forgotten
 		return 0
 	}
+	return s.past[i].edition
+}
+
+// drawnSince returns the first edition that is known to have shown the picture.
+func (s *Sheet) drawnSince() uint64 {
+	i, _ := slices.BinarySearchFunc(s.past, s.view.Seq, func(p past, seq uint64) int { return cmp.Compare(p.seq, seq) })
 	return s.past[i].edition
 }
 
@@ -161,7 +172,7 @@ func (s *Sheet) first(seq uint64) uint64 {
 // known, and the newest page begins before it ends, or there would be a hole.
 func (s *Sheet) follows(edition uint64) bool {
 	i, ok := slices.BinarySearchFunc(s.past, edition, func(p past, e uint64) int { return cmp.Compare(p.edition, e) })
-	return ok && (s.begin.Holds(s.past[i].end) || s.begin == s.past[i].end)
+	return ok && s.begin.Holds(s.past[i].end)
 }
 
 // grows reports whether text may still come to a response part: it is the newest
@@ -182,7 +193,6 @@ func (s *Sheet) Page(draft, problem string) templ.Component {
 // Earlier is a page of what stands before a response part. It takes whatever
 // numbers an address has, and shows what is nearest to them.
 func (s *Sheet) Earlier(turn, part int) templ.Component {
-	turn, part = max(0, turn), max(0, part)
 	end := s.view.End()
 	if turn < end.Turn {
 		end.Turn, end.Index = turn, snapshot.PartCount(s.view.State, turn)
@@ -199,7 +209,7 @@ func (s *Sheet) Since(ctx context.Context, w io.Writer, from Position) error {
 		return err
 	}
 	parts := s.newer(from.edition)
-	if !s.follows(from.edition) || slices.Contains(parts, snapshot.Part{Kind: snapshot.Root}) {
+	if from.Epoch != s.epoch || !s.follows(from.edition) || slices.Contains(parts, snapshot.Part{Kind: snapshot.Root}) {
 		return draw(sessionRoot(s.view))
 	}
 	if from.Rev != s.view.inbox.Rev {
@@ -274,7 +284,7 @@ func (s *Sheet) piece(ctx context.Context, at snapshot.Part) *piece {
 	if p == nil {
 		p = &piece{}
 		p.update(ctx, s, at)
-		p.date(s.first(s.view.Seq)) // it is so since the picture is
+		p.date(s.drawnSince()) // it is so since the picture is
 		if s.begin.Holds(at) || p.running {
 			s.pieces[at] = p
 		}

@@ -87,12 +87,12 @@ func sessionTitle(s *state.Session) string {
 	if s.Summary.Title == "" {
 		return "Untitled session"
 	}
-	return plain(s.Summary.Title)
+	return Plain(s.Summary.Title)
 }
 
-// plain is an agent's text without what acts on a terminal: escape sequences and
+// Plain is an agent's text without what acts on a terminal: escape sequences and
 // control characters.
-func plain(s string) string { return ansi.Text(s) }
+func Plain(s string) string { return ansi.Text(s) }
 
 func folder(s *state.Session) string { return state.FilePath(state.Value(s.Summary.WorkingDirectory)) }
 
@@ -414,7 +414,7 @@ func decisionLabel(a *approvals.Approval) string {
 		return ""
 	}
 	o, _ := a.Request.Option(a.Decision.OptionID)
-	return plain(o.Label)
+	return Plain(o.Label)
 }
 
 // twice reports whether an option does more than approve or deny once, so that

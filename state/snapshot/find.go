@@ -15,13 +15,16 @@ type Hit struct {
 	Before, Match, After string
 }
 
-// Find returns where a text, which is valid UTF-8, stands, in any case of letters, the newest first: one
+// Find returns where a text, which is valid UTF-8, stands, in any case of letters,
+// the newest first: one
 // hit for each response part and for what was asked in each turn, and no more than
-// most. What agents say in _meta is not looked at.
-func (s Session) Find(text string, most int) (hits []Hit) {
+// most. shown makes of what an agent wrote what a person sees of it. What is in
+// _meta is not looked at.
+func (s Session) Find(text string, most int, shown func(string) string) (hits []Hit) {
 	find := regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))
 	look := func(at Part, texts iter.Seq[string]) bool {
 		for t := range texts {
+			t = shown(t)
 			if i := find.FindStringIndex(t); i != nil {
 				hits = append(hits, Hit{
 					At: at, Match: t[i[0]:i[1]], // a rune may be cut at the outer ends of what is around it

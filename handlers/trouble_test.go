@@ -19,8 +19,6 @@ import (
 	"nod/views"
 )
 
-// The second review's evidence: each of these fails as the code is now.
-
 type brokenSheet struct{ seq uint64 }
 
 func (b *brokenSheet) refresh(context.Context) (bool, error) { b.seq++; return true, nil }
@@ -30,8 +28,8 @@ func (b *brokenSheet) since(context.Context, *bytes.Buffer, views.Position) (vie
 	panic("a mistake in drawing")
 }
 
-// TestRev2PanicInDraw: new parts are drawn by since, in the feed's goroutine.
-func TestRev2PanicInDraw(t *testing.T) {
+// TestPanicInDraw: new parts are drawn by since, in the feed's goroutine.
+func TestPanicInDraw(t *testing.T) {
 	_, s := newNumbers(t)
 	f := &feed{all: s.feeds, sheet: &brokenSheet{}, next: make(chan struct{}), frames: map[views.Position]frame{}}
 	defer func() {
@@ -41,10 +39,13 @@ func TestRev2PanicInDraw(t *testing.T) {
 	}()
 	f.edition()
 	f.edition()
+	if _, broken := f.sheet.(*brokenSheet); broken || f.err == nil {
+		t.Error("what was drawn until then is still trusted")
+	}
 }
 
-// TestRev2FramesOfStrangeCursors: what is kept must not be chosen by who asks.
-func TestRev2FramesOfStrangeCursors(t *testing.T) {
+// TestFramesOfStrangeCursors: what is kept must not be chosen by who asks.
+func TestFramesOfStrangeCursors(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	for _, page := range []string{"", id} {
@@ -69,9 +70,9 @@ func TestRev2FramesOfStrangeCursors(t *testing.T) {
 	}
 }
 
-// TestRev2EarlierAfterReplacedTurn: a turn that takes the place of one of which
+// TestEarlierAfterReplacedTurn: a turn that takes the place of one of which
 // the page held the end moves the page's begin.
-func TestRev2EarlierAfterReplacedTurn(t *testing.T) {
+func TestEarlierAfterReplacedTurn(t *testing.T) {
 	p := newPlay(t, 1)
 	for range 80 {
 		p.apply(&state.SessionResponsePart{TurnID: "t", Part: &state.MarkdownPart{ID: p.newID("m"), Content: state.NewText(strings.Repeat("word ", 800))}})
@@ -89,8 +90,8 @@ func TestRev2EarlierAfterReplacedTurn(t *testing.T) {
 	}
 }
 
-// TestRev2FindAcrossChunks: a command's output comes in pieces.
-func TestRev2FindStyled(t *testing.T) {
+// TestFindStyled: what stands in one word on the page is found as one.
+func TestFindStyled(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	s.command(id, "c", "--- FAIL: \x1b[31mTest\x1b[0mThing\n")
@@ -155,9 +156,9 @@ func (l *jamming) Accept() (net.Conn, error) {
 	return j, nil
 }
 
-// TestRev2LastBytesHaveADeadline: an idle stream whose browser has stopped
+// TestLastBytesHaveADeadline: an idle stream whose browser has stopped
 // reading ends with its logout, though the end of a stream is written, too.
-func TestRev2LastBytesHaveADeadline(t *testing.T) {
+func TestLastBytesHaveADeadline(t *testing.T) {
 	for _, encoding := range []string{"", "gzip"} {
 		t.Run("encoding"+encoding, func(t *testing.T) {
 			s := newSite(t)
@@ -223,14 +224,20 @@ func (never) Since(string, uint64) (snapshot.Session, []snapshot.Part, error) {
 	return snapshot.Session{}, nil, errors.New("the disk")
 }
 
-// TestRev2HelloOfNothing: hello takes the browser's banner away, so a page that
+// TestHelloOfNothing: hello takes the browser's banner away, so a page that
 // cannot be brought up to date must not get one.
-func TestRev2HelloOfNothing(t *testing.T) {
+func TestHelloOfNothing(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	server := s.srv.Config.Handler.(*Server)
 	server.Hub = never{server.Hub}
-	if raw := s.stream("/s/"+id+"/live", "").rest(); strings.Contains(raw, "event: hello") {
-		t.Errorf("%q", raw)
+	c := s.raw(s.in, "/s/"+id+"/live")
+	defer func() { _ = c.Close() }()
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := readAll(res.Body); strings.Contains(said, "event: hello") {
+		t.Errorf("%q", said)
 	}
 }
