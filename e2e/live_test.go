@@ -136,7 +136,7 @@ func (w *world) newSession(c *http.Client, p *puppet, prompt string) (path strin
 // sameIDs are the ids that more than one element has.
 const sameIDs = `(() => {
 	const seen = new Set(), twice = [];
-	for (const e of document.querySelectorAll('[id]')) seen.has(e.id) ? twice.push(e.id) : seen.add(e.id);
+	for (const e of document.querySelectorAll('[id]:not([id=""])')) seen.has(e.id) ? twice.push(e.id) : seen.add(e.id);
 	return twice;
 })()`
 

@@ -104,14 +104,14 @@ func showEarlier(t *testing.T, b *browser, s *scene, turns int, n *int) {
 		where = "document.getElementById(%q).getBoundingClientRect().top"
 	)
 	clicks := 0
-	for ; eval[bool](b, "Boolean(document.querySelector('.earlier a'))"); clicks++ {
+	for ; eval[bool](b, "Boolean(document.querySelector('.earlier').querySelector('a'))"); clicks++ {
 		if clicks > turns {
 			t.Fatal("the begin does not come")
 		}
 		b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.earlier').scrollIntoView()"))
 		untilStill(b)
 		was, at := eval[string](b, first), eval[[]any](b, seen)
-		b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.earlier a').click()"))
+		b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.earlier').querySelector('a').click()"))
 		b.until("earlier turns", fmt.Sprintf("%s !== %q", first, was))
 		untilStill(b)
 		top, _ := at[1].(float64)
