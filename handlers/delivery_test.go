@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -316,4 +317,41 @@ func TestC33NeverReads(t *testing.T) {
 func readAll(r io.Reader) string {
 	b, _ := io.ReadAll(r) // it was cut off
 	return string(b)
+}
+
+// TestTwoMegabytesOfOutput: a command that writes much keeps its page small, each
+// frame too, and all of it is one link away.
+func TestTwoMegabytesOfOutput(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	f, done := s.feed(id)
+	defer done()
+	f.edition()
+	at := f.sheet.here()
+	s.command(id, "c", "the very first line\n")
+	largest := 0
+	for i := range 500 { // 4 kB each
+		s.output(id, "c", strings.Repeat(strconv.Itoa(10_000+i)+" \x1b[32mok\x1b[0m  example.com/shop/cart\n", 100))
+		f.edition()
+		fr, _, err := f.since(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, largest = fr.at, max(largest, len(fr.data))
+	}
+	page := s.get(s.in, "/s/"+id).body
+	if len(page) > 150_000 || largest > 40_000 {
+		t.Errorf("the page has %d bytes, the largest frame %d", len(page), largest)
+	}
+	for _, want := range []string{"the very first line", "10499 ", "are not shown here", `class="term-fg32">ok<`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "10250 ") {
+		t.Error("the page has the middle of it")
+	}
+	if whole := s.get(s.in, "/s/"+id+"/turns/0/parts/0").body; strings.Count(whole, "10250 ") != 100 {
+		t.Error("the middle is nowhere")
+	}
 }
