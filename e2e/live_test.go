@@ -42,48 +42,26 @@ func (w *world) nodText(c *http.Client, path string) string {
 	}
 	parts, links := map[string]string{}, []string{}
 	for n := range doc.Descendants() {
-		switch id := attribute(n, "id"); id {
+		switch id := attr(n, "id"); id {
 		case "plan", "turns", "dock":
-			parts[id] = strings.Join(strings.Fields(saidBy(n)), " ")
+			parts[id] = said(n)
 		}
 	}
 	for n := range doc.Descendants() {
 		if n.Data == "a" && within(n, "turns") {
-			links = append(links, attribute(n, "href"))
+			links = append(links, attr(n, "href"))
 		}
 	}
 	return strings.Join(append([]string{parts["plan"], parts["turns"], parts["dock"]}, links...), "|")
 }
 
-func attribute(n *html.Node, name string) string {
-	for _, a := range n.Attr {
-		if a.Key == name {
-			return a.Val
-		}
-	}
-	return ""
-}
-
 func within(n *html.Node, id string) bool {
 	for ; n != nil; n = n.Parent {
-		if attribute(n, "id") == id {
+		if attr(n, "id") == id {
 			return true
 		}
 	}
 	return false
-}
-
-func saidBy(n *html.Node) string {
-	var b strings.Builder
-	for c := range n.ChildNodes() {
-		switch {
-		case c.Type == html.TextNode:
-			b.WriteString(c.Data)
-		case c.Data != "time":
-			b.WriteString(saidBy(c))
-		}
-	}
-	return b.String()
 }
 
 // untilSame waits until the page says what nod says, or until it need not.

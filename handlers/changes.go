@@ -7,7 +7,6 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
-	"nod/state/snapshot"
 	"nod/views"
 )
 
@@ -33,14 +32,9 @@ func (s *Server) requestRaw(c echo.Context) error {
 }
 
 func (s *Server) partChanges(c echo.Context) (views.Changes, error) {
-	v, err := s.Hub.Session(c.Param("id"))
+	v, turn, part, err := s.part(c)
 	if err != nil {
 		return views.Changes{}, err
-	}
-	turn, ok1 := number(c.Param("turn"))
-	part, ok2 := number(c.Param("part"))
-	if !ok1 || !ok2 || turn >= snapshot.TurnCount(v.State) || part >= snapshot.PartCount(v.State, turn) {
-		return views.Changes{}, problemNoPage
 	}
 	return views.PartChanges(c.Request().Context(), v, turn, part), nil
 }

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -47,15 +46,22 @@ func (s *Server) delete(c echo.Context) error {
 
 // whole shows all of one part of a session, of which its page shows an excerpt.
 func (s *Server) whole(c echo.Context) error {
-	v, err := s.Hub.Session(c.Param("id"))
+	v, turn, part, err := s.part(c)
 	if err != nil {
 		return err
 	}
-	turn, err1 := strconv.Atoi(c.Param("turn"))
-	part, err2 := strconv.Atoi(c.Param("part"))
-	if err1 != nil || err2 != nil || turn < 0 || turn >= snapshot.TurnCount(v.State) ||
-		part < 0 || part >= snapshot.PartCount(v.State, turn) {
-		return problemNoPage
-	}
 	return s.render(c, http.StatusOK, views.WholePage(v, turn, part))
+}
+
+// part returns the response part that an address names, and its session.
+func (s *Server) part(c echo.Context) (v snapshot.Session, turn, part int, err error) {
+	if v, err = s.Hub.Session(c.Param("id")); err != nil {
+		return v, 0, 0, err
+	}
+	turn, ok1 := number(c.Param("turn"))
+	part, ok2 := number(c.Param("part"))
+	if !ok1 || !ok2 || turn >= snapshot.TurnCount(v.State) || part >= snapshot.PartCount(v.State, turn) {
+		return v, 0, 0, problemNoPage
+	}
+	return v, turn, part, nil
 }
