@@ -4,8 +4,8 @@
 // it is talking to.
 //
 // The way in: a Conn's Run reads the runtime and hands everything to a Sink.
-// The way out: Manager starts the Conn of a provider when somebody needs it and
-// passes calls on to it.
+// The way out: Manager holds the Conn of each place where a runtime can be
+// reached, and passes calls on to the one where a session is live.
 package agentconn
 
 import (
@@ -19,6 +19,17 @@ import (
 // Sink takes what an adapter hears, in order. Its methods return when the thing
 // is recorded, so a slow disk slows the adapter's reading and nothing is lost.
 type Sink interface {
+	// Begin makes a session known that is live on the link of that key, and
+	// returns its state. actions are what it begins with; a session that is known
+	// already keeps what it has, and is from now on live there. The error is that
+	// it could not be recorded, or that a person has deleted it.
+	Begin(ctx context.Context, link string, summary *state.SessionSummary, actions ...state.Action) (*state.Session, error)
+	// Open returns the sessions that are live on a link and in which a turn or a
+	// request is open: what an adapter that has connected anew must look after.
+	Open(ctx context.Context, link string) []*state.Session
+	// Gone ends what is open in a session that the runtime does not have any
+	// more. sentence tells a person.
+	Gone(ctx context.Context, session, sentence string)
 	// Apply records and reduces actions of one upstream event. from names the
 	// event if the runtime may tell it again after a reconnect: then it applies
 	// once. A sub-agent's session begins when a tool call refers to it
@@ -30,25 +41,25 @@ type Sink interface {
 	// Resolved says that the runtime no longer waits for the request with that
 	// upstream id: because of our answer, or of somebody else's.
 	Resolved(ctx context.Context, session, epoch string, upstreamID json.RawMessage)
+	// Waiting says which requests the runtime waits for in a session, after it
+	// could have asked or resolved some unheard: the others are resolved.
+	Waiting(ctx context.Context, session, epoch string, upstreamIDs []json.RawMessage)
 	// Opaque keeps an upstream message that the adapter does not understand.
 	// session may be "".
 	Opaque(ctx context.Context, session string, raw json.RawMessage)
-	// LinkChanged says how the link is. A lost link ends what was open on its
-	// epoch. Only the Manager calls it.
+	// LinkChanged says how a link is. Only the Manager calls it.
 	LinkChanged(ctx context.Context, l state.Link)
 }
 
 // Conn is one live link to an agent runtime.
 type Conn interface {
-	// Run connects, calls ready once with what it found (a name and version), and
-	// pumps events into the sink until ctx ends or the link is lost. A
-	// PublicError says why in words for a person. The other methods are called
-	// only after ready.
-	Run(ctx context.Context, ready func(detail string)) error
-	// CreateSession starts a session of the given URI in a folder that exists.
-	// It returns the actions that bring a new session's state to what the
-	// runtime answered, SessionReady among them.
-	CreateSession(ctx context.Context, uri, folder string) ([]state.Action, error)
+	// Run connects, calls ready once, and pumps events into the sink until ctx
+	// ends or the link is lost. A PublicError says why in words for a person. The
+	// other methods are called only after ready.
+	Run(ctx context.Context, ready func(Found)) error
+	// CreateSession starts a session, makes it known to the sink and returns its
+	// URI.
+	CreateSession(ctx context.Context, n state.NewSession) (uri string, err error)
 	// Dispatch carries out one client-dispatchable action on a session:
 	// SessionTurnStarted sends a message, SessionTurnCancelled stops the turn.
 	Dispatch(ctx context.Context, s *state.Session, a state.Action) error
@@ -56,18 +67,35 @@ type Conn interface {
 	Answer(ctx context.Context, r state.Request, d state.Decision) error
 }
 
-// Adapter knows how to reach one kind of agent runtime.
+// Found is what a Conn has found when it is ready.
+type Found struct {
+	Epoch   string // see state.Link
+	Detail  string // a name and version
+	Lasting bool   // see state.Link
+	// Stalled, which may be nil, receives whether the runtime has ceased to answer.
+	Stalled <-chan bool
+}
+
+// Adapter knows one place where an agent runtime can be reached.
 type Adapter interface {
-	// Provider is the adapter's key: AHP's provider id.
+	// Key is the key of the link: no other adapter has it.
+	Key() string
+	// Provider says whose sessions are reached here. Adapters of one provider
+	// reach the same sessions; the first of them that is there is used for new ones.
 	Provider() string
-	// DisplayName is what people call the runtime.
+	// DisplayName is what people call it.
 	DisplayName() string
 	// Find looks for the runtime on this machine. If it is not there the error
 	// says what to install. note is what a person should know before starting a
 	// session; it may be "".
 	Find() (note string, err error)
-	// NewConn returns a link of that epoch, not yet connected, that reports to sink.
-	NewConn(epoch string, sink Sink) Conn
+	// Running reports whether a runtime is there to be linked to. The Manager asks
+	// every second, so that a runtime that others start is found by itself.
+	Running() bool
+	// Starts reports whether a Conn starts the runtime where none is running.
+	Starts() bool
+	// NewConn returns a link, not yet connected, that reports to sink.
+	NewConn(sink Sink) Conn
 }
 
 // PublicError is an error whose text is written for the person at the browser:

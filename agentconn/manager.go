@@ -2,157 +2,279 @@ package agentconn
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"nod/state"
 )
 
-// startTimeout bounds how long a person waits for an agent to start. Codex takes
-// up to 3 s on a cold disk.
-const startTimeout = 20 * time.Second
+const (
+	// startTimeout bounds how long a person waits for an agent to start. Codex
+	// takes up to 3 s on a cold disk.
+	startTimeout = 20 * time.Second
+	// lookEvery is how often a runtime is looked for that somebody else starts.
+	lookEvery = time.Second
+	// returnWithin is how long what was open on a lasting runtime stays open while
+	// the runtime itself is not there: a daemon that is restarted takes some
+	// seconds.
+	returnWithin = 15 * time.Second
+)
 
-// Manager starts a link when somebody needs it, and again after it was lost. A
-// link that nobody needs costs nothing.
+// Manager makes a link where a runtime is there, or when somebody needs one, and
+// again after it was lost. Use NewManager, then Start.
 type Manager struct {
 	sink  Sink
 	log   *slog.Logger
 	ctx   context.Context
 	stop  context.CancelFunc
 	ended sync.WaitGroup
-
-	mu    sync.Mutex
-	links map[string]*link // by provider
+	links []*link // in order of preference
 }
 
+// link is the place of one adapter. Its goroutine makes the connections.
 type link struct {
 	adapter Adapter
-	starts  sync.Mutex    // held while starting: one process, however many ask
-	ended   chan struct{} // of the newest connection, closed when its loss is reported; guarded by starts
-	conn    Conn          // nil unless ready; guarded by Manager.mu
+	needed  chan chan error // somebody waits for it to be up
+
+	mu    sync.Mutex
+	conn  Conn   // nil unless ready
+	epoch string // of conn
 }
 
-// NewManager returns a manager of links to the runtimes that the adapters reach.
+// NewManager returns a manager of links to what the adapters reach, in order of
+// preference.
 func NewManager(sink Sink, adapters []Adapter, log *slog.Logger) *Manager {
 	ctx, stop := context.WithCancel(context.Background())
-	m := &Manager{sink: sink, log: log, ctx: ctx, stop: stop, links: map[string]*link{}}
+	m := &Manager{sink: sink, log: log, ctx: ctx, stop: stop}
 	for _, a := range adapters {
-		m.links[a.Provider()] = &link{adapter: a}
+		m.links = append(m.links, &link{adapter: a, needed: make(chan chan error)})
 	}
 	return m
 }
 
-// Close ends all links and waits until their processes are gone.
+// Start begins to look for runtimes.
+func (m *Manager) Start() {
+	for _, l := range m.links {
+		m.ended.Go(func() { m.tend(l) })
+	}
+}
+
+// Close ends all links and waits until the processes that live with them are gone.
 func (m *Manager) Close() {
 	m.stop()
 	m.ended.Wait()
 }
 
-// CreateSession starts a session; see Conn.
-func (m *Manager) CreateSession(ctx context.Context, provider, uri, folder string) ([]state.Action, error) {
-	c, err := m.connect(ctx, provider)
-	if err != nil {
-		return nil, err
+// tend keeps one link while its runtime is there.
+func (m *Manager) tend(l *link) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	// What was open there stays open until its end is told: at once where nobody
+	// else would start the runtime again.
+	told, since, status, why := false, time.Now(), state.LinkIdle, ""
+	for m.ctx.Err() == nil {
+		var wants chan error
+		if !l.adapter.Running() {
+			if !told && (l.adapter.Starts() || time.Since(since) > returnWithin) {
+				told = true
+				m.report(l, status, Found{}, why)
+			}
+			select {
+			case wants = <-l.needed:
+			case <-look.C:
+				continue
+			case <-m.ctx.Done():
+				return
+			}
+		}
+		var lasting bool
+		lasting, why = m.connect(l, wants)
+		told, since, status = !lasting, time.Now(), state.LinkLost
+		if lasting && !l.adapter.Running() {
+			continue
+		}
+		select { // not faster than this, whatever goes wrong
+		case <-look.C:
+		case <-m.ctx.Done():
+		}
 	}
-	return c.CreateSession(ctx, uri, folder)
 }
 
-// Dispatch carries out an action; see Conn. Only starting a turn starts a link:
-// everything else concerns what runs on a link that is up.
-func (m *Manager) Dispatch(ctx context.Context, s *state.Session, a state.Action) error {
-	var c Conn
-	var err error
-	if _, starts := a.(*state.SessionTurnStarted); starts {
-		c, err = m.connect(ctx, s.Summary.Provider)
-	} else {
-		c, err = m.connected(s.Summary.Provider)
+// connect runs one connection until it is lost. It answers whoever waits for it,
+// and tells whether what was open on it may go on, and why it was lost.
+func (m *Manager) connect(l *link, wants chan error) (lasting bool, why string) {
+	waiting := []chan error{}
+	if wants != nil {
+		waiting = append(waiting, wants)
 	}
+	answer := func(err error) {
+		for _, w := range waiting {
+			w <- err
+		}
+		waiting = nil
+	}
+	m.report(l, state.LinkConnecting, Found{}, "")
+	ctx, abandon := context.WithCancel(m.ctx)
+	defer abandon()
+	conn := l.adapter.NewConn(m.sink)
+	ready, lost := make(chan Found, 1), make(chan error, 1)
+	m.ended.Go(func() {
+		lost <- conn.Run(ctx, func(f Found) {
+			l.set(conn, f.Epoch)
+			m.report(l, state.LinkUp, f, f.Detail)
+			ready <- f
+		})
+	})
+	patience := time.NewTimer(startTimeout)
+	defer patience.Stop()
+	var found Found
+	for {
+		select {
+		case found = <-ready:
+			patience.Stop()
+			answer(nil)
+		case stalled := <-found.Stalled:
+			if stalled {
+				m.report(l, state.LinkStalled, found, l.adapter.DisplayName()+" does not answer.")
+			} else {
+				m.report(l, state.LinkUp, found, found.Detail)
+			}
+		case w := <-l.needed:
+			if waiting = append(waiting, w); found.Epoch != "" {
+				answer(nil)
+			}
+		case <-patience.C:
+			abandon()
+			<-lost
+			err := &PublicError{Message: l.adapter.DisplayName() + " did not answer in time. Try again; if it stays so, start it by hand in a terminal to see what it says."}
+			m.lost(l, found, err)
+			answer(err)
+			return found.Lasting, Sentence(err)
+		case err := <-lost:
+			select {
+			case found = <-ready: // it was ready and is lost
+			default:
+			}
+			if m.ctx.Err() != nil && !found.Lasting {
+				err = &PublicError{Message: "nod was stopped, and the agent's program with it.", Err: err}
+			}
+			m.lost(l, found, err)
+			answer(err)
+			return found.Lasting, Sentence(err)
+		}
+	}
+}
+
+func (m *Manager) lost(l *link, found Found, err error) {
+	m.log.Warn("link lost", "link", l.adapter.Key(), "epoch", found.Epoch, "err", err)
+	l.set(nil, "")
+	m.report(l, state.LinkLost, found, Sentence(err))
+}
+
+func (l *link) set(c Conn, epoch string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn, l.epoch = c, epoch
+}
+
+func (l *link) get() (Conn, string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn, l.epoch
+}
+
+func (m *Manager) report(l *link, status state.LinkStatus, f Found, detail string) {
+	m.sink.LinkChanged(context.WithoutCancel(m.ctx), state.Link{
+		Key: l.adapter.Key(), Provider: l.adapter.Provider(), DisplayName: l.adapter.DisplayName(),
+		Status: status, Epoch: f.Epoch, Lasting: f.Lasting, Detail: detail, Since: time.Now().UnixMilli(),
+	})
+}
+
+// CreateSession starts a session; see Conn.
+func (m *Manager) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
+	c, err := m.reach(ctx, n.Provider)
 	if err != nil {
-		return err
+		return "", err
+	}
+	return c.CreateSession(ctx, n)
+}
+
+// Dispatch carries out an action on a session that is live, or was, on the link
+// of that key; see Conn. Only starting a turn starts a runtime: everything else
+// concerns what runs on a link that is up.
+func (m *Manager) Dispatch(ctx context.Context, key string, s *state.Session, a state.Action) error {
+	c := m.up(func(l *link, _ string) bool { return l.adapter.Key() == key })
+	if _, starts := a.(*state.SessionTurnStarted); starts && c == nil {
+		var err error
+		if c, err = m.reach(ctx, s.Summary.Provider); err != nil {
+			return err
+		}
+	}
+	if c == nil {
+		return errDown
 	}
 	return c.Dispatch(ctx, s, a)
 }
 
-// Answer sends a decision; see Conn.
+// Answer sends a decision over the link that the request came over; see Conn.
 func (m *Manager) Answer(ctx context.Context, r state.Request, d state.Decision) error {
-	c, err := m.connected(r.Provider)
-	if err != nil {
-		return err
+	c := m.up(func(_ *link, epoch string) bool { return epoch == r.Epoch })
+	if c == nil {
+		return errDown
 	}
 	return c.Answer(ctx, r, d)
 }
 
-func (m *Manager) connected(provider string) (Conn, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if l := m.links[provider]; l != nil && l.conn != nil {
-		return l.conn, nil
+var errDown = &PublicError{Message: "The link to the agent is down, so nothing was sent."}
+
+// up returns the first connection that is up and for which f holds, nil if there
+// is none.
+func (m *Manager) up(f func(l *link, epoch string) bool) Conn {
+	for _, l := range m.links {
+		if c, epoch := l.get(); c != nil && f(l, epoch) {
+			return c
+		}
 	}
-	return nil, &PublicError{Message: "The link to the agent is down, so nothing was sent."}
+	return nil
 }
 
-// connect returns the link of a provider, started if need be.
-func (m *Manager) connect(ctx context.Context, provider string) (Conn, error) {
-	l := m.links[provider]
-	if l == nil {
-		return nil, &PublicError{Message: "The agent of this session (" + provider + ") is not available here. Install it and start nod again."}
-	}
-	l.starts.Lock()
-	defer l.starts.Unlock()
-	if c, err := m.connected(provider); err == nil {
+// reach returns the best connection to a provider, started if need be.
+func (m *Manager) reach(ctx context.Context, provider string) (Conn, error) {
+	of := func(l *link, _ string) bool { return l.adapter.Provider() == provider }
+	if c := m.up(of); c != nil {
 		return c, nil
 	}
-	if l.ended != nil { // the loss is known everywhere before another link begins
-		<-l.ended
+	i := slices.IndexFunc(m.links, func(l *link) bool { return of(l, "") && l.adapter.Running() })
+	if i < 0 {
+		i = slices.IndexFunc(m.links, func(l *link) bool { return of(l, "") && l.adapter.Starts() })
 	}
+	if i < 0 {
+		return nil, &PublicError{Message: "The agent of this session (" + provider + ") is not available here. Start or install it, and try again."}
+	}
+	l := m.links[i]
 	if _, err := l.adapter.Find(); err != nil {
 		return nil, err
 	}
-	epoch := rand.Text()
-	conn := l.adapter.NewConn(epoch, m.sink)
-	m.report(l, state.LinkConnecting, epoch, "")
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	runCtx, abandon := context.WithCancel(m.ctx)
-	ready, lost, ended := make(chan struct{}), make(chan error, 1), make(chan struct{})
-	l.ended = ended
-	m.ended.Go(func() {
-		err := conn.Run(runCtx, func(detail string) {
-			m.mu.Lock()
-			l.conn = conn
-			m.mu.Unlock()
-			m.report(l, state.LinkUp, epoch, detail)
-			close(ready)
-		})
-		abandon()
-		if m.ctx.Err() != nil {
-			err = &PublicError{Message: "nod was stopped, and the agent's program with it.", Err: err}
-		}
-		m.log.Warn("link lost", "provider", provider, "epoch", epoch, "err", err)
-		m.mu.Lock()
-		l.conn = nil
-		m.mu.Unlock()
-		m.report(l, state.LinkLost, epoch, Sentence(err))
-		lost <- err
-		close(ended)
-	})
+	result := make(chan error, 1)
 	select {
-	case <-ready:
-		return conn, nil
-	case err := <-lost:
-		return nil, err
+	case l.needed <- result:
 	case <-ctx.Done():
-		abandon()
-		<-lost
-		return nil, &PublicError{Message: l.adapter.DisplayName() + " did not answer in time. Try again; if it stays so, start it by hand in a terminal to see what it says.", Err: ctx.Err()}
+		return nil, ctx.Err()
+	case <-m.ctx.Done():
+		return nil, errDown
 	}
-}
-
-func (m *Manager) report(l *link, status state.LinkStatus, epoch, detail string) {
-	m.sink.LinkChanged(context.WithoutCancel(m.ctx), state.Link{
-		Provider: l.adapter.Provider(), DisplayName: l.adapter.DisplayName(), Status: status,
-		Epoch: epoch, Detail: detail, Since: time.Now().UnixMilli(),
-	})
+	select {
+	case err := <-result:
+		if err != nil {
+			return nil, err
+		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if c, _ := l.get(); c != nil {
+		return c, nil
+	}
+	return nil, errDown
 }

@@ -67,7 +67,7 @@ func StartProcess(ctx context.Context, log *slog.Logger, path string, args, env 
 	err := errors.Join(err1, err2, err3)
 	cmd := exec.Command(path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdinR, stdoutW, stderrW
-	cmd.Env = allowedEnv(os.Environ(), env)
+	cmd.Env = ChildEnv(env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err == nil {
 		err = cmd.Start()
@@ -92,9 +92,11 @@ func closeAll(files []*os.File) {
 	}
 }
 
-func allowedEnv(environ, names []string) []string {
+// ChildEnv returns the part of nod's environment that a child may see; names names
+// further variables to pass on.
+func ChildEnv(names []string) []string {
 	var out []string
-	for _, kv := range environ {
+	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		if slices.Contains(childEnv, name) || slices.Contains(names, name) ||
 			slices.ContainsFunc(childEnvPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {

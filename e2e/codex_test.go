@@ -178,7 +178,7 @@ func TestKill9OfNod(t *testing.T) {
 }
 
 var (
-	sessionPath = regexp.MustCompile(`/s/[a-z0-9]+`)
+	sessionPath = regexp.MustCompile(`/s/[a-z0-9-]+`)
 	turnsPart   = regexp.MustCompile(`(?s)<div id="turns">.*<div id="composer"`)
 )
 
@@ -199,7 +199,7 @@ func TestKill9OfCodex(t *testing.T) {
 	b.loggedIn(w, false)
 	b.startSession(w, "script:slow")
 	b.untilText(".prose", "slow5 ")
-	m := regexp.MustCompile(`msg=started .*pid=(\d+)`).FindStringSubmatch(w.nod.said())
+	m := regexp.MustCompile(`msg=started .*group=(\d+)`).FindStringSubmatch(w.nod.said())
 	if m == nil {
 		t.Fatal("nod has not logged the process of Codex")
 	}

@@ -201,7 +201,15 @@ func newWorld(t *testing.T) *world {
 	model := exec.Command(modelBinary, "-addr", "127.0.0.1:0", "-codex-home", w.codex)
 	start(t, model, regexp.MustCompile(`listening on (\S+)`))
 	w.start()
+	t.Cleanup(w.stopAgents)
 	return w
+}
+
+// stopAgents ends what goes on without nod.
+func (w *world) stopAgents() {
+	if out, err := exec.Command(nodBinary, "agents", "stop", "--data", w.data, "--config", os.DevNull).CombinedOutput(); err != nil {
+		w.t.Errorf("nod agents stop: %v\n%s", err, out)
+	}
 }
 
 // newBareWorld starts a nod with the given PATH, so with the agents found there.

@@ -16,7 +16,7 @@ import (
 func (s *site) longSession() (id string) {
 	s.t.Helper()
 	ctx := context.Background()
-	id, err := s.hub.Create(ctx, "codex", "/w", "A long session")
+	id, err := s.hub.Create(ctx, state.NewSession{Provider: "codex", Folder: "/w"}, "A long session")
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -49,6 +49,8 @@ var (
 		"Nothing was sent. Look at the request again and answer it there."}
 	problemOption = &userError{"no-such-answer", http.StatusBadRequest, "The request does not offer that answer",
 		"Nothing was sent. Use one of its buttons."}
+	problemLinkDown = &userError{"link-down", http.StatusServiceUnavailable, "The link to the agent is being made again, so your answer was not sent",
+		"The request still waits. Go back and answer it in a moment."}
 	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "nod cannot write to its data folder, so your answer was not sent",
 		"Is the disk full? Make room and answer again: the request still waits."}
 	problemNotRecorded = &userError{"not-written", http.StatusServiceUnavailable, "nod cannot write to its data folder, so nothing was changed",
@@ -65,6 +67,7 @@ var known = []struct {
 	{hub.ErrNoSession, problemNoSession},
 	{hub.ErrNoApproval, problemNoApproval},
 	{hub.ErrNotRecorded, problemNotRecorded},
+	{hub.ErrLinkDown, problemLinkDown},
 	{approvals.ErrNotPending, problemNotPending},
 	{approvals.ErrChanged, problemChanged},
 	{approvals.ErrOption, problemOption},

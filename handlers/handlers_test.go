@@ -3,6 +3,7 @@ package handlers
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,11 +40,16 @@ type agent struct {
 	fail    error
 }
 
-func (a *agent) CreateSession(context.Context, string, string, string) ([]state.Action, error) {
-	return []state.Action{&state.SessionReady{}}, a.fail
+func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
+	if a.fail != nil {
+		return "", a.fail
+	}
+	uri := "ahp-session:/" + strings.ToLower(rand.Text())
+	_, err := a.hub.Begin(ctx, n.Provider, &state.SessionSummary{Resource: uri, Provider: n.Provider, WorkingDirectory: new(state.FileURI(n.Folder))}, &state.SessionReady{})
+	return uri, err
 }
 
-func (a *agent) Dispatch(ctx context.Context, s *state.Session, act state.Action) error {
+func (a *agent) Dispatch(ctx context.Context, _ string, s *state.Session, act state.Action) error {
 	if a.fail != nil {
 		return a.fail
 	}
@@ -97,7 +103,7 @@ func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 		t.Fatal(err)
 	}
 	s := &site{t: t, store: store, hub: h, agent: &agent{hub: h}}
-	h.SetUpstream(s.agent, []state.Link{{Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1"}})
+	h.SetUpstream(s.agent, []state.Link{{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1"}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

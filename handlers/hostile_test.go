@@ -392,7 +392,7 @@ var notShown = strings.Fields(`
 	FileSide.Content FileSide.URI Icon.ContentType Icon.Sizes Icon.Src Icon.Theme InputAnswer.FreeformValues InputAnswerValue.FreeformValues
 	InputAnswerValue.Kind InputAnswerValue.Value InputRequest.Answers(key) InputRequest.ID InputRequest.URL Link.Epoch MarkdownPart.ID
 	Message.Meta Message.Meta(key) MessageAttachment.ContentType MessageAttachment.Data MessageAttachment.DisplayKind MessageAttachment.Label
-	MessageAttachment.Meta MessageAttachment.Meta(key) MessageAttachment.ModelRepresentation MessageAttachment.Type MessageAttachment.URI
+	MessageAttachment.Meta MessageAttachment.Meta(key) MessageAttachment.ModelRepresentation MessageAttachment.Type MessageAttachment.URI Link.Key
 	MessageOrigin.Kind ModelSelection.Config ModelSelection.Config(key) NotificationPart.Meta NotificationPart.Meta(key) OpaquePart.Kind
 	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type PendingMessage.ID ProjectInfo.DisplayName ProjectInfo.URI Question.DefaultValue
 	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID Request.Epoch Request.Provider Request.Session Request.ToolCallID

@@ -30,7 +30,7 @@ type Hub interface {
 	ApprovalView(ctx context.Context, id string) (*approvals.Approval, snapshot.Session, error)
 	Watch(id string) (<-chan struct{}, func())
 
-	Create(ctx context.Context, provider, folder, prompt string) (id string, err error)
+	Create(ctx context.Context, n state.NewSession, prompt string) (id string, err error)
 	Send(ctx context.Context, id, text string) error
 	Stop(ctx context.Context, id string) error
 	Archived() []snapshot.Session

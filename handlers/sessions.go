@@ -53,7 +53,7 @@ func (s *Server) create(c echo.Context) error {
 	if strings.TrimSpace(f.Prompt) == "" {
 		return again(http.StatusUnprocessableEntity, "prompt", "Say what should be done.")
 	}
-	id, err := s.Hub.Create(c.Request().Context(), f.Provider, folder, f.Prompt)
+	id, err := s.Hub.Create(c.Request().Context(), state.NewSession{Provider: f.Provider, Folder: folder}, f.Prompt)
 	if err == nil {
 		return s.goTo(c, "/s/"+id)
 	}

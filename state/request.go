@@ -19,8 +19,8 @@ type Request struct {
 	TurnID     string // "" if the agent did not say
 	ToolCallID string // "" for a request that belongs to no tool call
 
-	// Where it came from: the link, that link's epoch (one per connection), and
-	// the message as received. UpstreamID keeps its JSON type.
+	// Where it came from: the link, that link's epoch (see Link), and the message
+	// as received. UpstreamID keeps its JSON type.
 	Provider   string
 	Epoch      string
 	UpstreamID []byte // JSON, as are Params; not RawMessage, which encoding rewrites
@@ -40,8 +40,8 @@ type Request struct {
 	Questions *InputRequest
 }
 
-// SameAs reports whether two requests are one: they came under one id over one
-// connection.
+// SameAs reports whether two requests are one: they came under one id in one
+// epoch.
 func (r *Request) SameAs(other Request) bool {
 	return r.Epoch == other.Epoch && string(r.UpstreamID) == string(other.UpstreamID)
 }
@@ -77,17 +77,27 @@ const (
 	LinkIdle       LinkStatus = "idle"       // not started: nobody needed it yet
 	LinkConnecting LinkStatus = "connecting" // started, not ready
 	LinkUp         LinkStatus = "up"
+	LinkStalled    LinkStatus = "stalled" // up, but the runtime does not answer
 	LinkLost       LinkStatus = "lost"
 	LinkMissing    LinkStatus = "missing" // the runtime is not on this machine
 )
 
 // Link is one connection to an agent runtime, as people see it.
 type Link struct {
-	Provider    string // key of the adapter, such as "codex"
+	Key         string // its own; a session knows by it where it is live
+	Provider    string // whose sessions these are, such as "codex"
 	DisplayName string
 	Description string // what to know before starting a session
 	Status      LinkStatus
-	Epoch       string // of the newest connection
+	Epoch       string // of one run of the runtime, or of one connection if that cannot be told: its requests are numbered in it
+	Lasting     bool   // the runtime goes on without nod, so what is open on it stays open while the link is made again
 	Detail      string // a sentence: the version when up, what happened when lost
 	Since       int64  // when Status began, Unix milliseconds
+}
+
+// NewSession says what a person wants to begin (AHP: createSession).
+type NewSession struct {
+	Provider string
+	Folder   string            // exists
+	Config   map[string]string // by the names of the provider's own settings; absent or "": as the provider has it
 }

@@ -39,6 +39,10 @@ func statusOf(s snapshot.Session) status {
 	switch st := s.State; {
 	case Need(s) > 0 || st.Summary.Status.Activity() == state.StatusInputNeeded:
 		return needsYou
+	case st.ActiveTurn != nil && s.Link.Status == state.LinkStalled:
+		return status{"bad", "◌", "agent silent"}
+	case st.ActiveTurn != nil && (s.Link.Status == state.LinkLost || s.Link.Status == state.LinkConnecting):
+		return status{"bad", "◌", "link lost"}
 	case st.ActiveTurn != nil:
 		return working
 	case len(st.Turns) == 0:
@@ -64,10 +68,10 @@ func groups(in snapshot.Inbox) []group {
 	gs := []group{{name: "Needs you"}, {name: "Working"}, {name: "Idle"}}
 	for _, s := range in.Sessions {
 		i := 2
-		switch statusOf(s).class {
-		case "need":
+		switch {
+		case statusOf(s).class == "need":
 			i = 0
-		case "run":
+		case s.State.ActiveTurn != nil:
 			i = 1
 		}
 		gs[i].sessions = append(gs[i].sessions, s)
@@ -108,17 +112,23 @@ func linkWord(l state.Link) status {
 		return status{"ok", "●", "connected"}
 	case state.LinkConnecting:
 		return status{"run", "◌", "connecting"}
+	case state.LinkStalled:
+		return status{"bad", "▲", "does not answer"}
 	case state.LinkLost:
 		return status{"bad", "✕", "link lost"}
 	case state.LinkMissing:
 		return status{"idle", "–", "not installed"}
 	}
-	return status{"idle", "○", "not started"}
+	return status{"idle", "○", "not running"}
 }
 
-// offered are the agents that a session can be started with.
+// offered are the agents that a session can be started with: one for each
+// provider, by the link that starts it.
 func offered(links []state.Link) []state.Link {
-	return slices.DeleteFunc(slices.Clone(links), func(l state.Link) bool { return l.Status == state.LinkMissing })
+	return slices.DeleteFunc(slices.Clone(links), func(l state.Link) bool {
+		better := func(x state.Link) bool { return x.Provider == l.Provider && x.Key == x.Provider }
+		return l.Status == state.LinkMissing || l.Key != l.Provider && slices.ContainsFunc(links, better)
+	})
 }
 
 // onlyDemo reports whether no real agent is here.

@@ -1,26 +1,23 @@
 package codex
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
+	"golang.org/x/sync/singleflight"
+
 	"nod/agentconn"
-	"nod/state"
 )
 
 const (
-	// maxLine bounds one message. Lines of 1 MB are ordinary: aggregatedOutput
-	// is cut by Codex at 1 MiB.
-	maxLine = 16 << 20
 	// callTimeout bounds every call: Codex passes over malformed messages in silence.
 	callTimeout = 30 * time.Second
 	// greetTimeout bounds the wait for the answer to initialize: up to 3 s on a
@@ -29,6 +26,15 @@ const (
 	// bannerLines is how many lines that are no messages a program may print
 	// before its answer to initialize and still be taken for Codex.
 	bannerLines = 5
+	// maxCalls is how many calls may wait at once: a server with some 130 refuses.
+	maxCalls = 32
+	// lookEvery is how often a server is asked whether it is still there, and
+	// answerWithin how long it may take.
+	lookEvery    = 10 * time.Second
+	answerWithin = 10 * time.Second
+	// restFor is how long a thread may rest before nod leaves it, so that Codex can
+	// unload it and other programs can open it: as long as Codex itself waits.
+	restFor = time.Minute
 )
 
 // message is any JSON-RPC message of the app-server: there is no "jsonrpc" member.
@@ -47,25 +53,38 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return fmt.Sprintf("codex: %s (%d)", e.Message, e.Code) }
 
-// conn is one `codex app-server` and the threads on it. The goroutine that reads
+// overloaded is the code of a server that wants to be asked again later.
+const overloaded = -32001
+
+// conn is a link to one app-server and the threads on it. The goroutine that reads
 // owns the threads; calls only write and wait, and what their answers change is
 // done by the reader, in the order of the wire.
 type conn struct {
-	adapter Adapter
+	place place
+	open  func(context.Context, *conn) (dialled, error)
+	sink  agentconn.Sink
+	log   *slog.Logger
+
+	wire    wire
 	epoch   string
-	sink    agentconn.Sink
-	log     *slog.Logger
+	version version
 
-	threads map[string]*thread // by thread id; the reader's
+	threads map[string]*thread // by thread id, that this link is subscribed to; the reader's
 
-	writing sync.Mutex // one message at a time
-	out     io.Writer
-	stop    context.CancelFunc // ends the child
+	ctx     context.Context    // of what runs beside the reader
+	stop    context.CancelFunc // ends the link
+	running sync.WaitGroup     // what runs beside the reader
 
-	mu       sync.Mutex
-	nextID   int
-	calls    map[int]*call   // nil once the link is lost
-	attached map[string]bool // thread ids that this process has loaded
+	writing sync.Mutex    // one message at a time
+	slots   chan struct{} // one for each call that waits
+	listing sync.Mutex    // one thread/list at a time
+
+	attaching singleflight.Group // by thread id
+
+	mu     sync.Mutex
+	nextID int
+	calls  map[int]*call   // nil once the link is lost
+	live   map[string]bool // thread ids that this link is subscribed to
 }
 
 type call struct {
@@ -76,33 +95,47 @@ type call struct {
 
 var errLost = &agentconn.PublicError{Message: "The link to Codex was lost before it answered."}
 
-// Run starts the child, greets it, and reads until it ends.
-func (c *conn) Run(ctx context.Context, ready func(detail string)) error {
-	path, err := c.adapter.path()
+func newConn(p place, sink agentconn.Sink, open func(context.Context, *conn) (dialled, error)) *conn {
+	return &conn{
+		place: p, open: open, sink: sink, log: p.cfg.Log.With("agent", p.key), threads: map[string]*thread{}, slots: make(chan struct{}, maxCalls),
+		live: map[string]bool{},
+	}
+}
+
+// Run reaches the server, greets it, looks what runs there, and reads until it
+// ends.
+func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
+	ctx, c.stop = context.WithCancel(ctx)
+	defer c.stop()
+	c.ctx = ctx
+	d, err := c.open(ctx, c)
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	c.stop = stop
-	p, err := agentconn.StartProcess(ctx, c.log, path, []string{"app-server"}, append([]string{"CODEX_HOME"}, c.adapter.Env...))
-	if err != nil {
-		return &agentconn.PublicError{Message: "Codex could not be started. Run “" + c.adapter.Command + " --version” in a terminal to see why.", Err: err}
-	}
-	c.log.Info("started", "program", path, "pid", p.PID())
-	c.out, c.calls = p.Stdin, map[int]*call{}
+	c.wire, c.epoch, c.calls = d.wire, d.epoch, map[int]*call{}
 
 	var greeted error
-	var greeting sync.WaitGroup
-	greeting.Go(func() {
-		if greeted = c.greet(ctx, ready); greeted != nil {
-			stop()
+	c.running.Go(func() {
+		if greeted = c.greet(ctx); greeted != nil {
+			c.stop()
+			return
 		}
+		stalled := make(chan bool, 1)
+		ready(agentconn.Found{Epoch: c.epoch, Detail: "Codex " + c.version.String(), Lasting: d.lasting, Stalled: stalled})
+		c.discover()
+		c.keep(stalled)
 	})
-	rubbish := c.read(ctx, p.Stdout, stop)
+	rubbish, read := c.read(ctx)
+	if ctx.Err() != nil {
+		read = nil
+	}
 	c.lose()
-	greeting.Wait()
-	ended, lastWords := p.Wait()
+	c.stop()
+	ended, lastWords := c.wire.end()
+	c.running.Wait()
+	if greeted == nil && ended == nil && lastWords == "" && read != nil {
+		return &agentconn.PublicError{Message: "Its server has closed the connection.", Err: read}
+	}
 	return whyLost(greeted, ended, rubbish, lastWords)
 }
 
@@ -143,47 +176,97 @@ func shorten(s string, n int) string {
 	return s
 }
 
+// version is Codex's own, as of 0.171.0.
+type version [3]int
+
+func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
+
+// pages reports whether history comes in pages, with the ids that items had while
+// they ran. Codex 0.122 tells it whole, numbers the items anew and leaves commands
+// and file changes out.
+func (v version) pages() bool { return slices.Compare(v[:], []int{0, 130, 0}) >= 0 }
+
+// hello introduces nod.
+var hello = map[string]any{
+	"clientInfo":   map[string]any{"name": "nod", "title": "nod", "version": "0.1.0"},
+	"capabilities": map[string]any{"experimentalApi": true},
+}
+
+// greeting is what initialize is answered with.
+type greeting struct {
+	UserAgent string `json:"userAgent"`
+}
+
+// version reads "name/0.171.0 (Debian ...": the name is that of the first client
+// that the server has had.
+func (g greeting) version() (v version, err error) {
+	_, rest, ok := strings.Cut(g.UserAgent, "/")
+	if !ok {
+		return v, errors.New("codex: the answer to initialize names no version")
+	}
+	if _, err := fmt.Sscanf(rest, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
+		return v, fmt.Errorf("codex: the answer to initialize names no version: %w", err)
+	}
+	return v, nil
+}
+
 // greet introduces nod and learns what it talks to.
-func (c *conn) greet(ctx context.Context, ready func(string)) error {
+func (c *conn) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 	defer cancel()
-	var who struct {
-		UserAgent string `json:"userAgent"`
+	var who greeting
+	err := c.call(ctx, "initialize", hello, func(r json.RawMessage) error { return json.Unmarshal(r, &who) })
+	if err == nil {
+		c.version, err = who.version()
 	}
-	err := c.call(ctx, "initialize", map[string]any{
-		"clientInfo":   map[string]any{"name": "nod", "title": "nod", "version": "0.1.0"},
-		"capabilities": map[string]any{"experimentalApi": true},
-	}, func(r json.RawMessage) error { return json.Unmarshal(r, &who) })
 	if err != nil {
 		return err
 	}
-	// "name/0.171.0 (Debian ...": the version of the server behind our name.
-	_, version, ok := strings.Cut(who.UserAgent, "/")
-	if !ok {
-		return errors.New("codex: the answer to initialize names no version")
-	}
-	version, _, _ = strings.Cut(version, " ")
-	if err := c.write(message{Method: "initialized"}); err != nil {
-		return err
-	}
-	ready("Codex " + shorten(version, 40))
-	return nil
+	return c.write(message{Method: "initialized"})
 }
 
-// read handles messages until the end of output. rubbish is the first line of a
-// program that talks but does not speak the protocol; it is stopped for that.
-func (c *conn) read(ctx context.Context, out io.Reader, stop func()) (rubbish string) {
-	in := bufio.NewReaderSize(out, 64<<10)
+// askVersion asks a server over a wire of its own.
+func askVersion(ctx context.Context, w wire) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	params, err := json.Marshal(hello)
+	if err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(message{ID: json.RawMessage("1"), Method: "initialize", Params: params})
+	if err != nil {
+		return "", err
+	}
+	if err := w.write(ctx, raw); err != nil {
+		return "", err
+	}
+	for {
+		raw, _, err := w.read(ctx)
+		if err != nil {
+			return "", err
+		}
+		var m message
+		var who greeting
+		if json.Unmarshal(raw, &m) == nil && string(m.ID) == "1" && json.Unmarshal(m.Result, &who) == nil {
+			v, err := who.version()
+			return v.String(), err
+		}
+	}
+}
+
+// read handles messages until the end. rubbish is the first line of a program that
+// talks but does not speak the protocol; it is stopped for that.
+func (c *conn) read(ctx context.Context) (rubbish string, err error) {
 	spoke, odd := false, 0
 	for {
-		line, cut, err := agentconn.ReadLine(in, maxLine)
+		line, cut, err := c.wire.read(ctx)
 		if len(line) > 0 {
 			var m message
 			if cut || json.Unmarshal(line, &m) != nil || (m.Method == "" && m.ID == nil) {
 				c.log.Warn("a line that is no message", "bytes", len(line), "cut", cut, "start", shorten(string(line[:min(len(line), 200)]), 200))
 				if odd++; !spoke && (cut || odd > bannerLines) && rubbish == "" {
 					rubbish = printable(string(line[:min(len(line), 400)]))
-					stop()
+					c.stop()
 				}
 			} else {
 				spoke = true
@@ -191,7 +274,7 @@ func (c *conn) read(ctx context.Context, out io.Reader, stop func()) (rubbish st
 			}
 		}
 		if err != nil {
-			return rubbish
+			return rubbish, err
 		}
 	}
 }
@@ -208,12 +291,36 @@ func (c *conn) receive(ctx context.Context, m message, line []byte) {
 }
 
 // call sends a request and waits for its answer. onResult, if not nil, runs on
-// the reading goroutine before any later message is looked at.
+// the reading goroutine before any later message is looked at. A server that is
+// overloaded is asked again.
 func (c *conn) call(ctx context.Context, method string, params any, onResult func(json.RawMessage) error) error {
 	p, err := json.Marshal(params)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("codex: %s was not answered in %v", method, callTimeout))
+	defer cancel()
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for pause := 100 * time.Millisecond; ; pause *= 2 {
+		err := c.callOnce(ctx, method, p, onResult)
+		var refused *rpcError
+		if !errors.As(err, &refused) || refused.Code != overloaded {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (c *conn) callOnce(ctx context.Context, method string, params json.RawMessage, onResult func(json.RawMessage) error) error {
 	k := &call{onResult: onResult, done: make(chan error, 1)}
 	c.mu.Lock()
 	if c.calls == nil {
@@ -229,18 +336,14 @@ func (c *conn) call(ctx context.Context, method string, params any, onResult fun
 		delete(c.calls, id)
 		c.mu.Unlock()
 	}()
-	if err := c.write(message{ID: fmt.Append(nil, id), Method: method, Params: p}); err != nil {
+	if err := c.write(message{ID: fmt.Append(nil, id), Method: method, Params: params}); err != nil {
 		return err
 	}
-	timeout := time.NewTimer(callTimeout)
-	defer timeout.Stop()
 	select {
 	case err := <-k.done:
 		return err
-	case <-timeout.C:
-		return fmt.Errorf("codex: %s was not answered in %v", method, callTimeout)
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 
@@ -284,116 +387,41 @@ func (c *conn) write(m message) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if _, err = c.out.Write(append(b, '\n')); err != nil {
-		c.stop() // half a message may be in the pipe: nothing can follow it
+	if err = c.wire.write(c.ctx, b); err != nil {
+		c.stop() // half a message may be on its way: nothing can follow it
 	}
 	return err
 }
 
-// metaThreadID is the key under which a session's _meta names its thread.
-const metaThreadID = "codex.threadId"
-
-func threadID(s *state.Session) (string, error) {
-	var id string
-	if err := json.Unmarshal(s.Meta[metaThreadID], &id); err != nil || id == "" {
-		return "", &agentconn.PublicError{Message: "nod does not know which Codex thread this session is, so it cannot go on. Start a new session.", Err: err}
-	}
-	return id, nil
-}
-
-// CreateSession starts a thread that asks before everything that Codex does not
-// know to be safe.
-func (c *conn) CreateSession(ctx context.Context, uri, folder string) ([]state.Action, error) {
-	var actions []state.Action
-	err := c.call(ctx, "thread/start", map[string]any{"cwd": folder, "approvalPolicy": "untrusted", "sandbox": "workspace-write"},
-		func(r json.RawMessage) error {
-			th, model, err := c.attach(uri, r)
-			if err != nil {
-				return err
-			}
-			actions = []state.Action{&state.SessionReady{}, &state.SessionMetaChanged{Meta: th.meta()}}
-			if model != "" {
-				actions = append(actions, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}})
-			}
-			return nil
-		})
-	return actions, publicly(err, "Codex could not start a session in that folder")
-}
-
-// attach remembers a thread that thread/start or thread/resume has answered with.
-func (c *conn) attach(uri string, result json.RawMessage) (*thread, string, error) {
-	var r struct {
-		Thread struct {
-			ID string `json:"id"`
-		} `json:"thread"`
-		Model string `json:"model"`
-	}
-	if err := json.Unmarshal(result, &r); err != nil || r.Thread.ID == "" {
-		return nil, "", fmt.Errorf("codex: an answer without a thread: %w", err)
-	}
-	th := &thread{id: r.Thread.ID, uri: uri, items: map[string]*item{}}
-	c.threads[th.id] = th
-	c.mu.Lock()
-	c.attached[th.id] = true
-	c.mu.Unlock()
-	return th, r.Model, nil
-}
-
-// Dispatch sends a message or stops a turn.
-func (c *conn) Dispatch(ctx context.Context, s *state.Session, a state.Action) error {
-	id, err := threadID(s)
-	if err != nil {
-		return err
-	}
-	switch a := a.(type) {
-	case *state.SessionTurnStarted:
-		if err := c.resume(ctx, s, id); err != nil {
-			return err
+// keep asks the server every now and then whether it is still there, and leaves
+// the threads that rest.
+func (c *conn) keep(stalled chan<- bool) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	was := false
+	for {
+		select {
+		case <-look.C:
+		case <-c.ctx.Done():
+			return
 		}
-		params := map[string]any{"threadId": id, "input": []any{map[string]any{"type": "text", "text": a.Message.Text, "text_elements": []any{}}}}
-		err := c.call(ctx, "turn/start", params, func(r json.RawMessage) error {
-			var res struct {
-				Turn struct {
-					ID string `json:"id"`
-				} `json:"turn"`
-			}
-			if err := json.Unmarshal(r, &res); err != nil || res.Turn.ID == "" {
-				return fmt.Errorf("codex: turn/start was answered without a turn: %w", err)
-			}
-			c.threads[id].begin(ctx, c, res.Turn.ID, a.Message)
+		var resting []string
+		ctx, cancel := context.WithTimeout(c.ctx, answerWithin)
+		err := c.call(ctx, "thread/loaded/list", map[string]any{}, func(json.RawMessage) error {
+			resting = c.resting()
 			return nil
 		})
-		return publicly(err, "Codex did not take the message")
-	case *state.SessionTurnCancelled:
-		return publicly(c.call(ctx, "turn/interrupt", map[string]any{"threadId": id, "turnId": a.TurnID}, nil), "Codex did not stop")
+		cancel()
+		for _, id := range resting {
+			c.leave(id)
+		}
+		if is := err != nil; is != was {
+			was = is
+			select {
+			case stalled <- is:
+			case <-c.ctx.Done():
+				return
+			}
+		}
 	}
-	return fmt.Errorf("codex: cannot dispatch %s", a.Type())
-}
-
-// resume loads the session's thread if this process does not have it yet.
-func (c *conn) resume(ctx context.Context, s *state.Session, id string) error {
-	c.mu.Lock()
-	known := c.attached[id]
-	c.mu.Unlock()
-	if known {
-		return nil
-	}
-	err := c.call(ctx, "thread/resume", map[string]any{"threadId": id, "excludeTurns": true}, func(r json.RawMessage) error {
-		_, _, err := c.attach(s.Summary.Resource, r)
-		return err
-	})
-	return publicly(err, "Codex could not resume this session")
-}
-
-// publicly puts what Codex said behind a sentence of ours.
-func publicly(err error, sentence string) error {
-	var p *agentconn.PublicError
-	var r *rpcError
-	switch {
-	case err == nil || errors.As(err, &p):
-		return err
-	case errors.As(err, &r):
-		return &agentconn.PublicError{Message: sentence + ". It says: “" + shorten(r.Message, 300) + "”.", Err: err}
-	}
-	return &agentconn.PublicError{Message: sentence + ". The log says why; try again.", Err: err}
 }

@@ -30,6 +30,12 @@ type listener struct {
 	lost  chan struct{}
 }
 
+func (l *listener) Begin(_ context.Context, _ string, m *state.SessionSummary, _ ...state.Action) (*state.Session, error) {
+	return &state.Session{Summary: m}, nil
+}
+func (l *listener) Open(context.Context, string) []*state.Session                  { return nil }
+func (l *listener) Gone(context.Context, string, string)                           {}
+func (l *listener) Waiting(context.Context, string, string, []json.RawMessage)     {}
 func (l *listener) Apply(context.Context, string, state.Source, ...state.Envelope) {}
 func (l *listener) Ask(context.Context, state.Request, ...state.Envelope)          {}
 func (l *listener) Resolved(context.Context, string, string, json.RawMessage)      {}
@@ -50,22 +56,37 @@ func (l *listener) LinkChanged(_ context.Context, link state.Link) {
 func program(t *testing.T, script string) (*agentconn.Manager, *listener) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "codex")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n[ \"$2\" = --help ] && exit\n"+script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	l := &listener{lost: make(chan struct{}, 1)}
-	m := agentconn.NewManager(l, []agentconn.Adapter{Adapter{Command: file, Log: log}}, log)
+	m := agentconn.NewManager(l, []agentconn.Adapter{ownOf(Config{Command: file, Data: t.TempDir(), Log: log})}, log)
+	m.Start()
 	t.Cleanup(m.Close)
 	return m, l
 }
 
-// greets answers initialize as Codex does, and thread/start too.
+// ownOf returns the adapter of nod's own server.
+func ownOf(cfg Config) agentconn.Adapter { return own{place{Provider, Provider, displayName, cfg}} }
+
+// greets answers as Codex does, until a thread has been started.
 const greets = `read line
 echo '{"id":1,"result":{"userAgent":"nod/0.171.0 (test)"}}'
-read line
-read line
-echo '{"id":2,"result":{"thread":{"id":"th"},"model":"m"}}'
+started=
+while [ -z "$started" ]; do
+	read line || exit 1
+	id=${line#*\"id\":}
+	id=${id%%,*}
+	case $line in
+	*thread/loaded*) echo '{"id":'$id',"result":{"data":[]}}' ;;
+	*thread/start*) started=1 ;;
+	esac
+done
+` + begins
+
+// begins answers thread/start.
+const begins = `echo '{"id":'$id',"result":{"thread":{"id":"th"},"model":"m"}}'
 `
 
 func TestWrongPrograms(t *testing.T) {
@@ -79,7 +100,7 @@ func TestWrongPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, l := program(t, c.script)
-			_, err := m.CreateSession(t.Context(), Provider, "ahp-session:/x", "/")
+			_, err := m.CreateSession(t.Context(), state.NewSession{Provider: Provider, Folder: "/"})
 			var p *agentconn.PublicError
 			if !errors.As(err, &p) || !strings.Contains(p.Message, c.says) {
 				t.Errorf("got %v, want %q", err, c.says)
@@ -94,7 +115,7 @@ func TestWrongPrograms(t *testing.T) {
 }
 
 func TestMissingProgram(t *testing.T) {
-	a := Adapter{Command: "no-such-codex", Log: slog.New(slog.DiscardHandler)}
+	a := ownOf(Config{Command: "no-such-codex", Log: slog.New(slog.DiscardHandler)})
 	if _, err := a.Find(); err == nil || !strings.Contains(agentconn.Sentence(err), "Install it") {
 		t.Errorf("got %v", err)
 	}
@@ -112,7 +133,7 @@ func TestR22ChildSeesLittle(t *testing.T) {
 	defer func() { _ = secret.Close() }()
 	out := filepath.Join(dir, "seen")
 	m, _ := program(t, `{ env; ls -l /proc/self/fd; } > `+out+"\n"+greets+"\ncat >/dev/null")
-	if _, err := m.CreateSession(t.Context(), Provider, "ahp-session:/x", "/"); err != nil {
+	if _, err := m.CreateSession(t.Context(), state.NewSession{Provider: Provider, Folder: "/"}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(out)
@@ -134,7 +155,7 @@ func TestR22ChildSeesLittle(t *testing.T) {
 func TestR22NothingIsLeft(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	m, _ := program(t, "trap '' TERM\nsleep 1000 & echo $! > "+file+"\n"+greets+"while :; do sleep 1; done")
-	if _, err := m.CreateSession(t.Context(), Provider, "ahp-session:/x", "/"); err != nil {
+	if _, err := m.CreateSession(t.Context(), state.NewSession{Provider: Provider, Folder: "/"}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(file)
@@ -168,15 +189,10 @@ func alive(pid int) bool {
 // TestLongLines reads a message of several megabytes, and passes over one that
 // is beyond all bounds.
 func TestLongLines(t *testing.T) {
-	m, _ := program(t, `read line
-echo '{"id":1,"result":{"userAgent":"nod/0.171.0 (test)"}}'
-read line
-read line
-printf '{"method":"x","params":{"a":"'; head -c 3000000 /dev/zero | tr '\0' a; echo '"}}'
+	m, _ := program(t, strings.TrimSuffix(greets, begins)+`printf '{"method":"x","params":{"a":"'; head -c 3000000 /dev/zero | tr '\0' a; echo '"}}'
 head -c 40000000 /dev/zero | tr '\0' b; echo
-echo '{"id":2,"result":{"thread":{"id":"th"},"model":"m"}}'
-cat >/dev/null`)
-	if _, err := m.CreateSession(t.Context(), Provider, "ahp-session:/x", "/"); err != nil {
+`+begins+"cat >/dev/null")
+	if _, err := m.CreateSession(t.Context(), state.NewSession{Provider: Provider, Folder: "/"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -185,7 +201,7 @@ cat >/dev/null`)
 func TestStartsAgain(t *testing.T) {
 	m, l := program(t, greets+"exit 0")
 	for range 2 {
-		if _, err := m.CreateSession(t.Context(), Provider, "ahp-session:/x", "/"); err != nil {
+		if _, err := m.CreateSession(t.Context(), state.NewSession{Provider: Provider, Folder: "/"}); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -202,7 +218,7 @@ func TestStartsAgain(t *testing.T) {
 		got = append(got, string(x.Status))
 		epochs[x.Epoch] = true
 	}
-	if want := "connecting up lost connecting up lost"; strings.Join(got, " ") != want || len(epochs) != 2 {
+	if want := "idle connecting up lost connecting up lost"; strings.Join(got, " ") != want || len(epochs) != 3 {
 		t.Errorf("the link went %s over %d epochs", got, len(epochs))
 	}
 }
@@ -212,7 +228,7 @@ func TestStartsAgain(t *testing.T) {
 func TestDescendantHidesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	m, l := program(t, greets+"setsid sh -c 'echo $$ > "+file+"; exec sleep 1000' &\nwhile [ ! -s "+file+" ]; do :; done\nexit 0")
-	if _, err := m.CreateSession(t.Context(), Provider, "ahp-session:/x", "/"); err != nil {
+	if _, err := m.CreateSession(t.Context(), state.NewSession{Provider: Provider, Folder: "/"}); err != nil {
 		t.Fatal(err)
 	}
 	select {

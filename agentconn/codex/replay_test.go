@@ -31,7 +31,7 @@ type stage struct {
 	calls  map[string]message
 	prompt state.Message
 	result json.RawMessage // of thread/start
-	sent   strings.Builder
+	sent   paper
 }
 
 func newStage(t *testing.T) *stage {
@@ -48,23 +48,41 @@ func newStage(t *testing.T) *stage {
 	}
 	t.Cleanup(func() { _ = h.Close(context.Background()) })
 	s := &stage{t: t, hub: h, calls: map[string]message{}}
-	s.conn = Adapter{Command: "codex", Log: log}.NewConn("e", h).(*conn)
-	s.conn.out, s.conn.calls, s.conn.stop = &s.sent, map[int]*call{}, func() {}
-	h.SetUpstream(s, []state.Link{{Provider: Provider, DisplayName: "Codex"}})
+	s.conn = newConn(place{Provider, Provider, displayName, Config{Log: log}}, h, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing runs beside the reader
+	t.Cleanup(s.conn.running.Wait)
+	s.conn.ctx = ctx
+	s.conn.wire, s.conn.epoch, s.conn.calls, s.conn.stop = &s.sent, "e", map[int]*call{}, func() {}
+	h.SetUpstream(s, []state.Link{{Key: Provider, Provider: Provider, DisplayName: "Codex", Status: state.LinkUp, Epoch: "e"}})
 	return s
 }
 
+// paper is a wire that keeps what is written to it.
+type paper struct{ strings.Builder }
+
+func (p *paper) read(context.Context) ([]byte, bool, error) { return nil, false, io.EOF }
+func (p *paper) end() (error, string)                       { return nil, "" }
+func (p *paper) write(_ context.Context, msg []byte) error {
+	_, err := p.Write(append(msg, '\n'))
+	return err
+}
+
 // CreateSession answers as Codex did.
-func (s *stage) CreateSession(_ context.Context, _, uri, _ string) ([]state.Action, error) {
-	th, _, err := s.conn.attach(uri, s.result)
-	if err != nil {
-		return nil, err
+func (s *stage) CreateSession(ctx context.Context, _ state.NewSession) (string, error) {
+	var a attached
+	if err := json.Unmarshal(s.result, &a); err != nil {
+		return "", err
 	}
-	return []state.Action{&state.SessionReady{}, &state.SessionMetaChanged{Meta: th.meta()}}, nil
+	th, _, err := s.conn.enter(ctx, a.Thread, a.Model)
+	if err != nil {
+		return "", err
+	}
+	return th.uri, nil
 }
 
 // Dispatch remembers the message: its turn begins when Codex answers.
-func (s *stage) Dispatch(_ context.Context, _ *state.Session, a state.Action) error {
+func (s *stage) Dispatch(_ context.Context, _ string, _ *state.Session, a state.Action) error {
 	s.prompt = a.(*state.SessionTurnStarted).Message
 	return nil
 }
@@ -87,7 +105,7 @@ func (s *stage) in(line []byte) {
 	case asked.Method == "thread/start":
 		s.result = m.Result
 		var err error
-		if s.id, err = s.hub.Create(s.t.Context(), Provider, "/w", "first"); err != nil {
+		if s.id, err = s.hub.Create(s.t.Context(), state.NewSession{Provider: Provider, Folder: "/w"}, "first"); err != nil {
 			s.t.Fatal(err)
 		}
 	case asked.Method == "turn/start":

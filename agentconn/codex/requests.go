@@ -64,6 +64,9 @@ func (c *conn) serverRequest(ctx context.Context, m message) {
 		c.sink.Opaque(ctx, "", raw)
 		return
 	}
+	if th.replaying {
+		th.asked = append(th.asked, m.ID)
+	}
 	r := state.Request{
 		Session: th.uri, TurnID: p.TurnID, Provider: Provider, Epoch: c.epoch,
 		UpstreamID: m.ID, Method: m.Method, Params: m.Params,

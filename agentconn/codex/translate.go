@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,6 +24,11 @@ type thread struct {
 	usage   tokens // of the turn in progress
 	items   map[string]*item
 	plan    json.RawMessage
+
+	untitled  bool              // its session has no title yet
+	replaying bool              // what it waits for is being asked again
+	asked     []json.RawMessage // ids of what was asked meanwhile
+	rests     time.Time         // since when nothing runs; zero while something does
 }
 
 // item is one thread item that has started in the turn in progress.
@@ -34,6 +40,7 @@ type item struct {
 	section  int    // of a reasoning summary
 	terminal string // URI; of a command
 	shown    bool   // a command's terminal is part of its tool call
+	holes    bool   // of a command, some of its output may not have been heard
 	done     bool
 	wire     wireItem
 }
@@ -132,15 +139,22 @@ var handlers = map[string]func(*conn, context.Context, *thread, params){
 // ignored are notifications that say nothing a person needs: what they tell
 // comes in another way, or concerns other clients.
 var ignored = map[string]bool{
-	"account/rateLimits/updated": true, "thread/status/changed": true, "thread/started": true,
-	"thread/readState/changed": true, "thread/settings/updated": true, "thread/goal/cleared": true,
-	"thread/closed": true, "remoteControl/status/changed": true, "configWarning": true,
+	"account/rateLimits/updated": true,
+	"thread/readState/changed":   true, "thread/settings/updated": true, "thread/goal/cleared": true,
+	"remoteControl/status/changed": true, "configWarning": true,
 	"deprecationNotice": true, "mcpServer/startupStatus/updated": true, "turn/diff/updated": true,
 	"item/reasoning/summaryPartAdded": true, "item/fileChange/outputDelta": true,
 	"item/commandExecution/terminalInteraction": true,
 }
 
 func (c *conn) notification(ctx context.Context, m message, line []byte) {
+	if told, ok := broadcasts[m.Method]; ok {
+		var p broadcast
+		if json.Unmarshal(m.Params, &p) == nil {
+			told(c, ctx, p)
+		}
+		return
+	}
 	handle, known := handlers[m.Method]
 	var p params
 	if known && json.Unmarshal(m.Params, &p) == nil {
@@ -199,8 +213,7 @@ func (th *thread) finished(turn, item string) state.Source {
 }
 
 func (th *thread) meta() state.Meta {
-	id, _ := json.Marshal(th.id) // a string always encodes
-	m := state.Meta{metaThreadID: id}
+	m := state.Meta{}
 	if th.plan != nil {
 		m["nod.plan"] = jsontext.Value(th.plan)
 	}
@@ -217,7 +230,12 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 	// Items of an older turn stay only while they run: a background command may
 	// end after its turn.
 	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done })
-	c.applyOnce(ctx, th, th.began(turn), &state.SessionTurnStarted{TurnID: turn, Message: m})
+	actions := []state.Action{&state.SessionTurnStarted{TurnID: turn, Message: m}}
+	if title := titleOf(m.Text); th.untitled && title != "" {
+		th.untitled = false
+		actions = append(actions, &state.SessionTitleChanged{Title: title})
+	}
+	c.applyOnce(ctx, th, th.began(turn), actions...)
 }
 
 func (c *conn) turnStarted(ctx context.Context, th *thread, p params) {
@@ -350,7 +368,7 @@ func (c *conn) start(ctx context.Context, th *thread, turn, id, kind string, w w
 	case "reasoning":
 		c.applyOnce(ctx, th, th.started(turn, id), &state.SessionResponsePart{TurnID: turn, Part: &state.ReasoningPart{ID: id}})
 	case "commandExecution":
-		it.terminal = "ahp-terminal:/" + th.id + "/" + id
+		it.terminal = th.terminal(id)
 		c.applyOnce(ctx, th, th.started(turn, id), &state.SessionToolCallStart{
 			TurnID: turn, ToolCallID: id, ToolName: "shell", DisplayName: "Run a command",
 			Meta: state.Meta{"nod.input": []byte(`"command"`)},
@@ -513,6 +531,11 @@ func (c *conn) finishCommand(ctx context.Context, th *thread, turn string, it *i
 		return
 	}
 	actions := c.show(th, w.ID, it)
+	if it.holes && it.streamed && w.AggregatedOutput != "" { // what is whole takes the place of what is not
+		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalCleared{}},
+			state.Envelope{Channel: it.terminal, Action: &state.TerminalCommandExecuted{CommandID: w.ID, CommandLine: w.Command, Timestamp: w.StartedAtMs}})
+		it.streamed = false
+	}
 	if !it.streamed && w.AggregatedOutput != "" {
 		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: w.AggregatedOutput}})
 	}

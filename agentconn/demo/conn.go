@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,11 +38,11 @@ type conn struct {
 type grant struct{ session, command string }
 
 // Run waits for the end, and for every turn to notice it.
-func (c *conn) Run(ctx context.Context, ready func(string)) error {
+func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 	c.mu.Lock()
 	c.run = ctx
 	c.mu.Unlock()
-	ready("demo, nothing is real")
+	ready(agentconn.Found{Epoch: c.epoch, Detail: "demo, nothing is real"})
 	<-ctx.Done()
 	c.mu.Lock()
 	c.run = nil
@@ -52,8 +53,13 @@ func (c *conn) Run(ctx context.Context, ready func(string)) error {
 
 // CreateSession keeps nothing: what a turn needs is in the session's state, so
 // that sessions outlive nod.
-func (c *conn) CreateSession(context.Context, string, string) ([]state.Action, error) {
-	return []state.Action{&state.SessionReady{}, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}}}, nil
+func (c *conn) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
+	m := &state.SessionSummary{
+		Resource: "ahp-session:/" + strings.ToLower(rand.Text()), Provider: Provider, Status: state.StatusIdle,
+		WorkingDirectory: new(state.FileURI(n.Folder)),
+	}
+	_, err := c.sink.Begin(ctx, Provider, m, &state.SessionReady{}, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}})
+	return m.Resource, err
 }
 
 // Dispatch begins or stops a turn.
@@ -68,6 +74,9 @@ func (c *conn) Dispatch(ctx context.Context, s *state.Session, a state.Action) e
 }
 
 func (c *conn) begin(ctx context.Context, s *state.Session, m state.Message) error {
+	if _, err := c.sink.Begin(ctx, Provider, s.Summary); err != nil { // it is live here now
+		return err
+	}
 	st, err := c.enter(s)
 	if err != nil {
 		return err

@@ -8,6 +8,8 @@
 package demo
 
 import (
+	"crypto/rand"
+
 	"nod/agentconn"
 	"nod/state"
 )
@@ -20,6 +22,7 @@ type adapter struct{}
 // New returns the adapter of the demo agent.
 func New() agentconn.Adapter { return adapter{} }
 
+func (adapter) Key() string         { return Provider }
 func (adapter) Provider() string    { return Provider }
 func (adapter) DisplayName() string { return "Demo agent" }
 
@@ -28,9 +31,13 @@ func (adapter) Find() (string, error) {
 	return "A script of about a minute that shows what nod does. It runs nothing and touches no file.", nil
 }
 
-func (adapter) NewConn(epoch string, sink agentconn.Sink) agentconn.Conn {
+// Running reports false: the demo plays only when somebody wants it.
+func (adapter) Running() bool { return false }
+func (adapter) Starts() bool  { return true }
+
+func (adapter) NewConn(sink agentconn.Sink) agentconn.Conn {
 	return &conn{
-		epoch: epoch, sink: sink,
+		epoch: rand.Text(), sink: sink,
 		turns: map[string]*stage{}, waiting: map[string]chan state.Decision{}, granted: map[grant]bool{},
 	}
 }

@@ -40,6 +40,8 @@ type house struct {
 
 	mu        sync.Mutex
 	session   *state.Session
+	begun     *state.SessionSummary // the session that was created last
+	beganWith []state.Action
 	child     *state.Session // the sub-agent that was started last
 	terminals map[string]*state.Terminal
 	actions   []state.Envelope
@@ -69,9 +71,11 @@ func visit(t *testing.T, test func(h *house)) {
 func (h *house) connect() {
 	ctx, leave := context.WithCancel(h.t.Context())
 	h.leave = leave
-	h.conn = New().NewConn(epoch, h)
+	c := New().NewConn(h).(*conn)
+	c.epoch = epoch
+	h.conn = c
 	ready := make(chan string, 1)
-	go func() { h.left <- h.conn.Run(ctx, func(detail string) { ready <- detail }) }()
+	go func() { h.left <- h.conn.Run(ctx, func(f agentconn.Found) { ready <- f.Detail }) }()
 	if got := <-ready; got != "demo, nothing is real" {
 		h.t.Errorf("ready with %q", got)
 	}
@@ -193,6 +197,23 @@ func (h *house) Resolved(_ context.Context, session, e string, id json.RawMessag
 
 func (h *house) Opaque(context.Context, string, json.RawMessage) {
 	h.t.Error("the demo says something opaque")
+}
+
+// Begin knows one session, and remembers another one.
+func (h *house) Begin(_ context.Context, link string, m *state.SessionSummary, actions ...state.Action) (*state.Session, error) {
+	if link != Provider {
+		h.t.Errorf("a session is live on %q", link)
+	}
+	if m.Resource == sessionURI {
+		return h.now(), nil
+	}
+	h.begun, h.beganWith = m, actions
+	return &state.Session{Summary: m}, nil
+}
+func (h *house) Open(context.Context, string) []*state.Session { return nil }
+func (h *house) Gone(context.Context, string, string)          { h.t.Error("the demo has lost a session") }
+func (h *house) Waiting(context.Context, string, string, []json.RawMessage) {
+	h.t.Error("the demo says what it waits for")
 }
 func (h *house) LinkChanged(context.Context, state.Link) { h.t.Error("the demo reports on its link") }
 
@@ -851,10 +872,10 @@ func TestAnswerToNothing(t *testing.T) {
 
 func TestCreateSession(t *testing.T) {
 	visit(t, func(h *house) {
-		got, err := h.conn.CreateSession(t.Context(), sessionURI, "/home/ada/shop")
+		uri, err := h.conn.CreateSession(t.Context(), state.NewSession{Provider: Provider, Folder: "/home/ada/shop"})
 		want := []state.Action{&state.SessionReady{}, &state.SessionModelChanged{Model: state.ModelSelection{ID: "scripted"}}}
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("CreateSession returns %v, %v", got, err)
+		if err != nil || h.begun == nil || uri != h.begun.Resource || *h.begun.WorkingDirectory != "file:///home/ada/shop" || !reflect.DeepEqual(h.beganWith, want) {
+			t.Errorf("CreateSession returns %v, %v and begins %+v with %v", uri, err, h.begun, h.beganWith)
 		}
 		if err := h.conn.Dispatch(t.Context(), h.now(), &state.SessionReady{}); err == nil {
 			t.Error("an action that no person dispatches is carried out")

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"nod/agentconn/codex"
 )
 
 // config is what the owner may set. A flag goes before the file, the file before
@@ -24,9 +26,15 @@ type config struct {
 	PublicHosts []string   `toml:"public_hosts"`
 	BasePath    string     `toml:"base_path"`
 	Codex       struct {
-		Command string   `toml:"command"`
-		Env     []string `toml:"env"`
+		Command string         `toml:"command"`
+		Env     []string       `toml:"env"`
+		Servers []codex.Server `toml:"servers"`
 	} `toml:"codex"`
+}
+
+// codex returns what the room that knows Codex needs.
+func (c config) codex(log *slog.Logger) codex.Config {
+	return codex.Config{Command: c.Codex.Command, Env: c.Codex.Env, Servers: c.Codex.Servers, Data: c.Data, Log: log}
 }
 
 // defaultListen is loopback: nothing beyond this machine can reach it.
@@ -40,6 +48,9 @@ var commands = map[string]string{
 	"restore":   "a file that nod backup has written",
 	"export":    "a session; the address of its page ends with its id",
 	"import":    "a file that nod export has written",
+
+	"agents":      "",
+	"agents stop": "",
 }
 
 const usage = `nod: watch your coding agents in a browser and approve what they ask.
@@ -55,6 +66,10 @@ Usage:
                          write a session to standard output as JSON lines
   nod import FILE [flags]
                          read such a session into a nod that is stopped
+  nod agents [flags]     list the agents that nod has started and that go on
+                         when it is stopped
+  nod agents stop [flags]
+                         end them, and whatever they are doing
 
 Flags:
 `
@@ -72,6 +87,10 @@ is TOML and may set:
   [codex]
   command = "codex"              # program to start, looked up on PATH
   env = ["OPENAI_API_KEY"]       # further variables that Codex may see
+
+  [[codex.servers]]              # an app-server that you run yourself
+  url = "ws://127.0.0.1:4500"    # or unix:///PATH, or wss://HOST
+  token_file = "/home/me/.codex-token"
 `
 
 // parse reads flags and file. It writes help to out and returns flag.ErrHelp for
@@ -83,6 +102,11 @@ func parse(args []string, out io.Writer) (command, argument string, cfg config, 
 
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
+		if len(args) > 0 {
+			if _, two := commands[command+" "+args[0]]; two {
+				command, args = command+" "+args[0], args[1:]
+			}
+		}
 	}
 	what, known := commands[command]
 	if !known {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -15,6 +16,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"nod/agentconn"
@@ -59,6 +61,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return export(ctx, cfg, log, argument, out)
 	case "import":
 		return importFile(ctx, cfg, log, argument, out)
+	case "agents":
+		return listAgents(ctx, cfg, log, out)
+	case "agents stop":
+		return stopAgents(ctx, cfg, log, out)
 	}
 	return serve(ctx, cfg, log, out)
 }
@@ -151,6 +157,38 @@ func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) 
 	})
 }
 
+// listAgents tells of the servers that nod has started and that go on without it.
+func listAgents(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	servers, err := cfg.codex(log).Own(ctx)
+	if err != nil {
+		return err
+	}
+	if len(servers) == 0 {
+		_, err := fmt.Fprintln(out, "nod has started no agent that still runs.")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "AGENT\tVERSION\tPID\tRUNNING FOR\tMEMORY\tPROGRAM")
+	for _, s := range servers {
+		_, _ = fmt.Fprintf(w, "Codex\t%s\t%d\t%v\t%d MB\t%s\n", cmp.Or(s.Version, "does not say"), s.PID, time.Since(s.Since).Round(time.Second), s.Memory>>20, s.Program)
+	}
+	return w.Flush()
+}
+
+// stopAgents ends these servers, and with them whatever runs there.
+func stopAgents(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	stopped, err := cfg.codex(log).StopOwn(ctx)
+	switch {
+	case err != nil:
+		return err
+	case stopped:
+		_, err = fmt.Fprintln(out, "Codex's server has ended. The next message in nod starts it again.")
+	default:
+		_, err = fmt.Fprintln(out, "nod has started no agent that still runs.")
+	}
+	return err
+}
+
 func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (err error) {
 	lock, err := openData(cfg.Data)
 	if err != nil {
@@ -178,9 +216,14 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 		return fmt.Errorf("the sessions in %s cannot be read: %w", cfg.Data, err)
 	}
 	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(ctx))) }()
-	adapters, links := findAgents(codex.Adapter{Command: cfg.Codex.Command, Env: cfg.Codex.Env, Log: log})
+	codexes, err := codex.Adapters(cfg.codex(log))
+	if err != nil {
+		return err
+	}
+	adapters, links := findAgents(codexes...)
 	manager := agentconn.NewManager(h, adapters, log)
 	h.SetUpstream(manager, links)
+	manager.Start()
 
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := handlers.New(handlers.Config{
@@ -215,16 +258,17 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 // agent shows what nod does.
 func findAgents(known ...agentconn.Adapter) (found []agentconn.Adapter, links []state.Link) {
 	at := time.Now().UnixMilli()
-	link := func(a agentconn.Adapter) (ok bool) {
-		l := state.Link{Provider: a.Provider(), DisplayName: a.DisplayName(), Status: state.LinkIdle, Since: at}
+	link := func(a agentconn.Adapter) {
+		l := state.Link{Key: a.Key(), Provider: a.Provider(), DisplayName: a.DisplayName(), Status: state.LinkIdle, Since: at}
 		var err error
-		if l.Description, err = a.Find(); err != nil {
-			l.Status, l.Detail = state.LinkMissing, agentconn.Sentence(err)
-		} else {
+		if l.Description, err = a.Find(); err == nil {
 			found = append(found, a)
+		} else if !a.Starts() {
+			return // whoever would start it says what is missing
+		} else {
+			l.Status, l.Detail = state.LinkMissing, agentconn.Sentence(err)
 		}
 		links = append(links, l)
-		return err == nil
 	}
 	for _, a := range known {
 		link(a)

@@ -11,6 +11,8 @@
 package hub
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -31,11 +33,11 @@ import (
 // Upstream reaches the agents. Its errors are for the log unless they say
 // otherwise by their type.
 type Upstream interface {
-	// CreateSession starts a session in a folder and returns the actions that
-	// bring a new session's state to what the agent answered.
-	CreateSession(ctx context.Context, provider, uri, folder string) ([]state.Action, error)
-	// Dispatch carries out a client-dispatchable action on a session.
-	Dispatch(ctx context.Context, s *state.Session, a state.Action) error
+	// CreateSession starts a session, has Begin make it known, and returns its URI.
+	CreateSession(ctx context.Context, n state.NewSession) (uri string, err error)
+	// Dispatch carries out a client-dispatchable action on a session that is live,
+	// or was, on the link of that key.
+	Dispatch(ctx context.Context, link string, s *state.Session, a state.Action) error
 	// Answer sends a decision. It returns once the bytes are written.
 	Answer(ctx context.Context, r state.Request, d state.Decision) error
 }
@@ -47,6 +49,9 @@ var (
 	ErrTurnOpen   = errors.New("hub: a turn is in progress")
 	ErrNoTurn     = errors.New("hub: no turn is in progress")
 	ErrSubagent   = errors.New("hub: a sub-agent goes with the session that started it")
+	ErrDeleted    = errors.New("hub: a person has deleted the session")
+	// ErrLinkDown: the agent cannot be told now, so nothing was recorded.
+	ErrLinkDown = errors.New("hub: the link to the agent is down")
 	// ErrNotRecorded: the journal refused, so nothing was done.
 	ErrNotRecorded = errors.New("hub: the journal cannot be written")
 )
@@ -71,6 +76,7 @@ type Hub struct {
 	sessions map[string]*session // by id
 	order    []*session          // oldest first
 	asked    map[string]*session // by approval id
+	removed  map[string]bool     // ids of sessions that a person has deleted
 	links    []state.Link        // in the order of the adapters
 	rev      uint64              // counts changes of what the inbox shows
 	trouble  string              // a sentence while the journal cannot be written
@@ -85,14 +91,22 @@ type Hub struct {
 func newHub(store journal.Store, log *slog.Logger) *Hub {
 	return &Hub{
 		Epoch: strings.ToLower(rand.Text()[:10]), store: store, log: log, wall: func() int64 { return time.Now().UnixMilli() },
-		sessions: map[string]*session{}, asked: map[string]*session{}, watchers: map[chan struct{}]struct{}{},
+		sessions: map[string]*session{}, asked: map[string]*session{}, removed: map[string]bool{}, watchers: map[chan struct{}]struct{}{},
 		stop: make(chan struct{}), stopped: make(chan struct{}), untidied: make(chan struct{}, 1), troubled: make(chan struct{}, 1),
 	}
 }
 
-// SetUpstream says how agents are reached, and which there are. It must be called
-// once, before anything else.
-func (h *Hub) SetUpstream(up Upstream, links []state.Link) { h.up, h.links = up, links }
+// SetUpstream says how agents are reached, and which links there are. It must be
+// called once, before anything else. Sessions that were live on a link that is
+// not there any more are closed.
+func (h *Hub) SetUpstream(up Upstream, links []state.Link) {
+	h.up, h.links = up, links
+	for _, s := range h.all() {
+		if key := s.liveOn(); key != "" && !slices.ContainsFunc(links, func(l state.Link) bool { return l.Key == key }) {
+			s.gone(context.Background(), "The agent that this session ran on is not configured any more.")
+		}
+	}
+}
 
 // now is the wall clock in Unix milliseconds. It labels things and orders none.
 func (h *Hub) now() int64 { return h.wall() }
@@ -214,44 +228,16 @@ func (h *Hub) whoAsked(ctx context.Context, approvalID string) (*session, error)
 
 // ---- what people do ----
 
-// Create starts a session in a folder and sends the first message. When the
-// session exists but the message could not be sent, both results are set.
-func (h *Hub) Create(ctx context.Context, provider, folder, prompt string) (id string, err error) {
-	id = strings.ToLower(rand.Text())
-	uri := uriScheme + id
-	actions, err := h.up.CreateSession(ctx, provider, uri, folder)
+// Create starts a session and sends the first message. When the session exists
+// but the message could not be sent, both results are set.
+func (h *Hub) Create(ctx context.Context, n state.NewSession, prompt string) (id string, err error) {
+	uri, err := h.up.CreateSession(ctx, n)
 	if err != nil {
 		return "", err
 	}
 	ctx = context.WithoutCancel(ctx) // the agent has it now, whether or not the browser waits
-	at := h.now()
-	s := newSession(h, uri, nil)
-	s.state = &state.Session{
-		Summary: &state.SessionSummary{
-			Resource: uri, Provider: provider, Title: title(prompt), Status: state.StatusIdle,
-			CreatedAt: at, ModifiedAt: at, WorkingDirectory: new(state.FileURI(folder)),
-		},
-		Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{},
-	}
-	s.loaded, s.lastEvent = true, at
-	first, err := s.begins(at)
-	if err != nil {
-		return "", err
-	}
-	if err := h.store.Append(ctx, first); err != nil {
-		return "", h.notRecorded(err)
-	}
-	envelopes := make([]state.Envelope, len(actions))
-	for i, a := range actions {
-		envelopes[i] = state.Envelope{Channel: uri, Action: a}
-	}
-	s.mu.Lock()
-	err = s.commit(ctx, state.Source{}, envelopes, nil)
-	s.mu.Unlock()
-	if err != nil {
-		return "", err
-	}
-	h.add(s)
+	id = strings.TrimPrefix(uri, uriScheme)
+	h.Apply(ctx, uri, state.Source{}, state.Envelope{Channel: uri, Action: &state.SessionTitleChanged{Title: title(prompt)}})
 	return id, h.Send(ctx, id, prompt)
 }
 
@@ -285,7 +271,7 @@ func (h *Hub) Send(ctx context.Context, id, text string) error {
 		return ErrTurnOpen
 	}
 	// A browser that leaves now has still sent its message.
-	return h.up.Dispatch(context.WithoutCancel(ctx), st, &state.SessionTurnStarted{Message: state.UserMessage(text)})
+	return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, &state.SessionTurnStarted{Message: state.UserMessage(text)})
 }
 
 // Stop asks the agent to end the turn in progress.
@@ -301,7 +287,7 @@ func (h *Hub) Stop(ctx context.Context, id string) error {
 	if st.ActiveTurn == nil {
 		return ErrNoTurn
 	}
-	return h.up.Dispatch(context.WithoutCancel(ctx), st, &state.SessionTurnCancelled{TurnID: st.ActiveTurn.ID})
+	return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, &state.SessionTurnCancelled{TurnID: st.ActiveTurn.ID})
 }
 
 // Decide records a person's decision and sends it: the one door through which an
@@ -314,6 +300,9 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 	s, err := h.whoAsked(ctx, approvalID)
 	if err != nil {
 		return nil, err
+	}
+	if down, err := s.waitsForLink(approvalID); err != nil {
+		return down, err
 	}
 	decided, err := s.decide(ctx, actor, approvalID, digest, nonce, d)
 	if err != nil || decided.State != approvals.Decided {
@@ -345,6 +334,85 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 
 // ---- what agents say: agentconn.Sink ----
 
+// Begin makes a session known that is live on a link, and returns its state. A
+// session that is known keeps what it has.
+func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, actions ...state.Action) (*state.Session, error) {
+	if !goodURI(m.Resource) {
+		return nil, fmt.Errorf("hub: no name for a session: %q", m.Resource)
+	}
+	id := strings.TrimPrefix(m.Resource, uriScheme)
+	h.mu.Lock()
+	s, removed := h.sessions[id], h.removed[id]
+	h.mu.Unlock()
+	if removed {
+		return nil, ErrDeleted
+	}
+	if s == nil {
+		var err error
+		if s, err = h.begin(ctx, m, actions); err != nil {
+			return nil, err
+		}
+	}
+	st, err := s.current()
+	if err == nil {
+		s.liveOnLink(link, h.lasting(link))
+	}
+	return st, err
+}
+
+// begin records a new session.
+func (h *Hub) begin(ctx context.Context, m *state.SessionSummary, actions []state.Action) (*session, error) {
+	at := h.now()
+	summary := *m
+	summary.CreatedAt, summary.ModifiedAt = cmp.Or(m.CreatedAt, at), cmp.Or(m.ModifiedAt, at)
+	s := newSession(h, m.Resource, nil)
+	s.state = &state.Session{Summary: &summary, Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{}}
+	s.loaded, s.lastEvent = true, summary.ModifiedAt
+	first, err := s.begins(s.lastEvent)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.store.Append(ctx, first); err != nil {
+		return nil, h.notRecorded(err)
+	}
+	envelopes := make([]state.Envelope, len(actions))
+	for i, a := range actions {
+		envelopes[i] = state.Envelope{Channel: m.Resource, Action: a}
+	}
+	s.mu.Lock()
+	err = s.commit(ctx, state.Source{}, envelopes, nil)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	h.add(s)
+	return h.find(s.id) // whoever was first
+}
+
+// Open returns the states of the sessions live on a link in which something is
+// open.
+func (h *Hub) Open(_ context.Context, link string) (out []*state.Session) {
+	for _, s := range h.all() {
+		s.mu.Lock()
+		open := s.open && s.link == link
+		s.mu.Unlock()
+		if !open {
+			continue
+		}
+		if st, err := s.current(); err == nil {
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// Gone ends what is open in a session that its agent does not have any more.
+func (h *Hub) Gone(ctx context.Context, uri, sentence string) {
+	if s, err := h.find(strings.TrimPrefix(uri, uriScheme)); err == nil {
+		s.gone(ctx, sentence)
+	}
+}
+
 // Apply records and reduces actions of one upstream event. An event whose source
 // the session has had changes nothing.
 func (h *Hub) Apply(ctx context.Context, uri string, from state.Source, actions ...state.Envelope) {
@@ -366,6 +434,25 @@ func (h *Hub) Ask(ctx context.Context, r state.Request, actions ...state.Envelop
 		return
 	}
 	s.mustCommit(ctx, state.Source{}, actions, []change{{to: approvals.New(r, h.now())}})
+}
+
+// Waiting says which requests an agent waits for. Others of that epoch were
+// answered when nobody heard it.
+func (h *Hub) Waiting(ctx context.Context, uri, epoch string, upstreamIDs []json.RawMessage) {
+	s := h.findURI(uri)
+	if s == nil {
+		return
+	}
+	var answered []json.RawMessage
+	for _, a := range s.approvals {
+		if a.Open() && a.Request.Epoch == epoch && !slices.ContainsFunc(upstreamIDs, func(id json.RawMessage) bool { return bytes.Equal(id, a.Request.UpstreamID) }) {
+			answered = append(answered, a.Request.UpstreamID)
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range answered {
+		h.Resolved(ctx, uri, epoch, id)
+	}
 }
 
 // Resolved says that the agent no longer waits for a request.
@@ -430,23 +517,35 @@ func (h *Hub) Opaque(ctx context.Context, uri string, raw json.RawMessage) {
 	}
 }
 
-// LinkChanged records how a link is. A lost link ends the turns and requests
-// that were open on it, because nobody is left who could end them.
+// LinkChanged records how a link is. What was open on one that is lost is ended,
+// because nobody is left who could end it; on a lasting one it waits for the next
+// connection, over which the same run of the agent asks the same again.
 func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 	h.mu.Lock()
-	if i := slices.IndexFunc(h.links, func(x state.Link) bool { return x.Provider == l.Provider }); i >= 0 {
+	if i := slices.IndexFunc(h.links, func(x state.Link) bool { return x.Key == l.Key }); i >= 0 {
 		l.DisplayName, l.Description = h.links[i].DisplayName, h.links[i].Description
 		h.links[i] = l
 	}
 	h.changed()
 	sessions := slices.Clone(h.order)
 	h.mu.Unlock()
-	if l.Status != state.LinkLost {
-		return
-	}
 	for _, s := range sessions {
-		s.linkLost(ctx, l)
+		switch {
+		case l.Status == state.LinkUp:
+			s.linkUp(ctx, l)
+		case (l.Status == state.LinkLost || l.Status == state.LinkIdle) && !l.Lasting:
+			s.linkLost(ctx, l)
+		default:
+			s.linkNoted(l)
+		}
 	}
+}
+
+// lasting reports whether what runs on a link goes on without nod.
+func (h *Hub) lasting(key string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.links, func(l state.Link) bool { return l.Key == key && l.Lasting })
 }
 
 // health is what the journal's writer tells. It is called by the writer, so it

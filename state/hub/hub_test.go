@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,11 +31,13 @@ type agent struct {
 	fail    error // of Answer
 }
 
-func (a *agent) CreateSession(context.Context, string, string, string) ([]state.Action, error) {
-	return []state.Action{&state.SessionReady{}}, nil
+func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
+	uri := uriScheme + strings.ToLower(rand.Text())
+	_, err := a.hub.Begin(ctx, n.Provider, &state.SessionSummary{Resource: uri, Provider: n.Provider, WorkingDirectory: new(state.FileURI(n.Folder))}, &state.SessionReady{})
+	return uri, err
 }
 
-func (a *agent) Dispatch(ctx context.Context, s *state.Session, act state.Action) error {
+func (a *agent) Dispatch(ctx context.Context, _ string, s *state.Session, act state.Action) error {
 	if t, ok := act.(*state.SessionTurnStarted); ok {
 		t.TurnID = fmt.Sprint("turn-", len(s.Turns))
 		a.hub.Apply(ctx, s.Summary.Resource, state.Source{}, on(s.Summary.Resource, t))
@@ -71,7 +74,7 @@ func newHouse(t *testing.T) *house {
 	h.open()
 	t.Cleanup(h.leave)
 	var err error
-	if h.id, err = h.hub.Create(t.Context(), "codex", "/w", "do it\nplease"); err != nil {
+	if h.id, err = h.hub.Create(t.Context(), state.NewSession{Provider: "codex", Folder: "/w"}, "do it\nplease"); err != nil {
 		t.Fatal(err)
 	}
 	h.uri = uriScheme + h.id
@@ -89,7 +92,7 @@ func (h *house) open() {
 		h.t.Fatal(err)
 	}
 	h.agent = &agent{hub: h.hub}
-	h.hub.SetUpstream(h.agent, []state.Link{{Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1"}})
+	h.hub.SetUpstream(h.agent, []state.Link{{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1"}})
 }
 
 // leave closes the files without a goodbye.
@@ -211,7 +214,7 @@ func TestR7Sweep(t *testing.T) {
 		"turn cancelled": func(h *house) { h.apply(&state.SessionTurnCancelled{TurnID: "turn-0"}) },
 		"turn failed":    func(h *house) { h.apply(&state.SessionError{TurnID: "turn-0"}) },
 		"link lost": func(h *house) {
-			h.hub.LinkChanged(h.t.Context(), state.Link{Provider: "codex", Status: state.LinkLost, Epoch: "e1", Detail: "It was killed."})
+			h.hub.LinkChanged(h.t.Context(), state.Link{Key: "codex", Provider: "codex", Status: state.LinkLost, Epoch: "e1", Detail: "It was killed."})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -513,7 +516,7 @@ func TestOutputOutlivesTheLink(t *testing.T) {
 		&state.SessionToolCallStart{TurnID: "turn-0", ToolCallID: "c", ToolName: "shell"},
 		&state.SessionToolCallReady{TurnID: "turn-0", ToolCallID: "c", Confirmed: state.ConfirmedNotNeeded},
 		&state.SessionToolCallContentChanged{TurnID: "turn-0", ToolCallID: "c", Content: []state.ToolResultContent{state.TerminalContent("ahp-terminal:/x", "Output")}})
-	h.hub.LinkChanged(t.Context(), state.Link{Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
+	h.hub.LinkChanged(t.Context(), state.Link{Key: "codex", Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
 	st := h.view().State
 	c := st.Turns[0].ResponseParts[0].(*state.ToolCallPart).ToolCall
 	if len(c.Content) != 1 || c.Status != state.ToolCompleted || *c.Success || st.Summary.Activity != nil {

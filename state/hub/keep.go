@@ -597,6 +597,7 @@ func (h *Hub) Delete(ctx context.Context, id string) error {
 	h.mu.Lock()
 	for _, x := range gone {
 		delete(h.sessions, x.id)
+		h.removed[x.id] = true
 	}
 	isGone := func(x *session) bool { return slices.Contains(gone, x) }
 	h.order = slices.DeleteFunc(h.order, isGone)

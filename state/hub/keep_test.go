@@ -395,7 +395,7 @@ func TestUnloadIdle(t *testing.T) {
 		h := newHouse(t) // its turn is open
 		var ids []string
 		for range maxLoaded + 5 {
-			id, err := h.hub.Create(t.Context(), "codex", "/w", "x")
+			id, err := h.hub.Create(t.Context(), state.NewSession{Provider: "codex", Folder: "/w"}, "x")
 			if err != nil {
 				t.Fatal(err)
 			}

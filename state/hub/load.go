@@ -22,6 +22,7 @@ type head struct {
 	Parent    string                `json:"parent,omitzero"` // URI
 	Cut       int                   `json:"cut,omitzero"`
 	Last      state.TurnState       `json:"last,omitzero"` // of the last turn that ended
+	Link      string                `json:"link,omitzero"` // key of the lasting link that it is live on
 }
 
 // row returns the session's row.
@@ -29,6 +30,9 @@ func (s *session) row(st *state.Session, open bool, at int64, cut int) (journal.
 	h := head{Summary: st.Summary, LastEvent: at, Cut: cut, Last: lastTurn(st)}
 	if s.parent != nil {
 		h.Parent = s.parent.uri
+	}
+	if s.lasting {
+		h.Link = s.link
 	}
 	raw, err := state.Marshal(h)
 	return journal.Session{URI: s.uri, Head: raw, Open: open}, err
@@ -44,7 +48,7 @@ func lastTurn(st *state.Session) state.TurnState {
 
 // New brings the sessions back from the journal: their summaries, and the rest
 // when somebody wants it. Whatever was open when the last process ended is
-// closed, and says so.
+// closed, and says so, unless its agent outlives nod: then it waits for the link.
 func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, error) {
 	h := newHub(store, log)
 	clean, err := store.Begin(ctx)
@@ -64,7 +68,7 @@ func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, erro
 		h.add(s)
 	}
 	for _, s := range h.order {
-		if s.open {
+		if s.open && !s.lasting {
 			s.closeAfterRestart(ctx, clean)
 		}
 	}
@@ -82,6 +86,7 @@ func (s *session) adopt(row journal.Session) error {
 			return err
 		}
 		s.state, s.lastEvent, s.cut = stub(h.Summary, h.Last), h.LastEvent, h.Cut
+		s.link, s.lasting = h.Link, h.Link != ""
 		s.parent = s.hub.sessions[strings.TrimPrefix(h.Parent, uriScheme)] // nil for ""
 		return nil
 	}
@@ -285,7 +290,7 @@ func (s *session) startChildren(n *next, a state.Action) error {
 			},
 			Lifecycle: state.LifecycleReady, Turns: []*state.Turn{},
 		}
-		child.loaded, child.lastEvent = true, n.at
+		child.loaded, child.lastEvent, child.link, child.lasting = true, n.at, s.link, s.lasting
 		first, err := child.begins(n.at)
 		if err != nil {
 			return err

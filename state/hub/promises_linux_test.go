@@ -32,7 +32,7 @@ func TestP7RealFullDisk(t *testing.T) {
 	h := &house{t: t, dir: dir}
 	h.open()
 	t.Cleanup(h.leave)
-	id, err := h.hub.Create(t.Context(), "codex", "/w", "fill it")
+	id, err := h.hub.Create(t.Context(), state.NewSession{Provider: "codex", Folder: "/w"}, "fill it")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -652,7 +652,7 @@ func TestP3GapsAreStated(t *testing.T) {
 	for reason, end := range map[string]func(h *house){
 		"restart": func(h *house) { h.crash() },
 		"linkLost": func(h *house) {
-			h.hub.LinkChanged(h.t.Context(), state.Link{Provider: "codex", DisplayName: "Codex", Status: state.LinkLost, Epoch: "e1", Detail: "It was killed."})
+			h.hub.LinkChanged(h.t.Context(), state.Link{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: state.LinkLost, Epoch: "e1", Detail: "It was killed."})
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -696,7 +696,7 @@ func TestP3GapsAreStated(t *testing.T) {
 func TestP3NoGapWhereNothingIsMissing(t *testing.T) {
 	h := idleHouse(t)
 	before := h.picture()
-	h.hub.LinkChanged(t.Context(), state.Link{Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
+	h.hub.LinkChanged(t.Context(), state.Link{Key: "codex", Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
 	h.crash()
 	if got := h.picture(); got != before {
 		t.Errorf("%s became %s", before, got)
@@ -717,11 +717,11 @@ type desk struct {
 
 func (h *house) desk() *desk {
 	d := &desk{agent: h.agent, got: map[string][]string{}, failing: map[string]bool{}}
-	h.hub.SetUpstream(d, []state.Link{{Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1"}})
+	h.hub.SetUpstream(d, []state.Link{{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1"}})
 	return d
 }
 
-func (d *desk) Dispatch(ctx context.Context, s *state.Session, a state.Action) error {
+func (d *desk) Dispatch(ctx context.Context, link string, s *state.Session, a state.Action) error {
 	if c, ok := a.(*state.SessionTurnCancelled); ok {
 		d.mu.Lock()
 		d.stopped++
@@ -729,7 +729,7 @@ func (d *desk) Dispatch(ctx context.Context, s *state.Session, a state.Action) e
 		d.hub.Apply(ctx, s.Summary.Resource, state.Source{}, on(s.Summary.Resource, c))
 		return nil
 	}
-	return d.agent.Dispatch(ctx, s, a)
+	return d.agent.Dispatch(ctx, link, s, a)
 }
 
 func (d *desk) Answer(_ context.Context, r state.Request, dec state.Decision) error {
@@ -804,7 +804,7 @@ func TestP4AtMostOneAnswer(t *testing.T) {
 				h.hub.Apply(context.Background(), h.uri, state.Source{}, on(h.uri, &state.SessionTurnComplete{TurnID: turn}))
 			}),
 			ends(func() {
-				h.hub.LinkChanged(context.Background(), state.Link{Provider: "codex", DisplayName: "Codex", Status: state.LinkLost, Epoch: "e1"})
+				h.hub.LinkChanged(context.Background(), state.Link{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: state.LinkLost, Epoch: "e1"})
 			}),
 		}
 		r.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
@@ -897,7 +897,7 @@ func TestP5OnlyTheAgentConfirms(t *testing.T) {
 			h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7"))
 		}, approvals.DeliveryUnknown},
 		"the link is lost": {"accept", func(h *house) {
-			h.hub.LinkChanged(h.t.Context(), state.Link{Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
+			h.hub.LinkChanged(h.t.Context(), state.Link{Key: "codex", Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
 		}, approvals.DeliveryUnknown},
 		"a crash":     {"accept", func(h *house) { h.crash() }, approvals.DeliveryUnknown},
 		"a clean end": {"accept", func(h *house) { h.end() }, approvals.DeliveryUnknown},
@@ -1199,7 +1199,7 @@ func TestP10ClockJumps(t *testing.T) {
 		h := newHouse(t)
 		var c clock
 		c.drive(h)
-		idle, err := h.hub.Create(t.Context(), "codex", "/w", "idle")
+		idle, err := h.hub.Create(t.Context(), state.NewSession{Provider: "codex", Folder: "/w"}, "idle")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1282,7 +1282,7 @@ func TestP10ClockJumps(t *testing.T) {
 func TestP10AnEvenHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := idleHouse(t)
-		other, err := h.hub.Create(t.Context(), "codex", "/w", "used all the time")
+		other, err := h.hub.Create(t.Context(), state.NewSession{Provider: "codex", Folder: "/w"}, "used all the time")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1334,7 +1334,7 @@ func TestP10UnloadingWaitsForTheDisk(t *testing.T) {
 		c.drive(h)
 		var others []string
 		for range maxLoaded {
-			id, err := h.hub.Create(t.Context(), "codex", "/w", "another")
+			id, err := h.hub.Create(t.Context(), state.NewSession{Provider: "codex", Folder: "/w"}, "another")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,10 +35,12 @@ type session struct {
 	damaged   bool // the journal cannot be read: what is shown says so, and nothing is committed
 	loaded    bool // if not, state holds the summary alone and what follows lastEvent is empty
 	state     *state.Session
-	lastEvent int64 // Unix milliseconds
-	lastUsed  int64 // when somebody last wanted it loaded, Unix milliseconds
-	open      bool  // a turn or a request is open; as journaled
-	cut       int   // turns forgotten so far
+	lastEvent int64  // Unix milliseconds
+	lastUsed  int64  // when somebody last wanted it loaded, Unix milliseconds
+	open      bool   // a turn or a request is open; as journaled
+	link      string // key of the link that it is live on, or was last; "" for none in this process
+	lasting   bool   // that link's agent outlives nod
+	cut       int    // turns forgotten so far
 
 	seq        uint64
 	terminals  snapshot.Terminals
@@ -425,20 +427,104 @@ func (s *session) closeTurn(ctx context.Context, reason, gap, sentence string) {
 	s.mustCommit(ctx, state.Source{}, actions, s.sweep(func(*approvals.Approval) bool { return true }))
 }
 
-func (s *session) linkLost(ctx context.Context, l state.Link) {
+// liveOn returns the key of the link that the session is live on, or was.
+func (s *session) liveOn() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.loaded || s.deleted || s.state.Summary.Provider != l.Provider {
+	return s.link
+}
+
+// liveOnLink notes where the session is live. What is open is journaled with it,
+// so that a nod that starts again knows what may go on.
+func (s *session) liveOnLink(key string, lasting bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == key && s.lasting == lasting {
 		return
 	}
-	if s.state.ActiveTurn != nil {
-		s.closeTurn(ctx, "linkLost", "The link to "+l.DisplayName+" was lost here. What the agent did after this is not known.",
-			"The link to "+l.DisplayName+" was lost while this turn ran. "+l.Detail+s.goOn())
+	s.link, s.lasting = key, lasting
+	if row, err := s.row(s.state, s.open, s.lastEvent, s.cut); err == nil && !s.damaged {
+		s.hub.store.Buffer(journal.Batch{Sessions: []journal.Session{row}})
+	}
+	s.touch(snapshot.Part{Kind: snapshot.Head})
+	s.hub.touchInbox()
+}
+
+// linkUp ends what cannot go on after a new connection: the requests of another
+// run of the agent, and answers that were on their way when the link was lost.
+func (s *session) linkUp(ctx context.Context, l state.Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link != l.Key || !s.loaded || s.deleted {
 		return
 	}
-	if swept := s.sweep(func(a *approvals.Approval) bool { return a.Request.Epoch == l.Epoch }); len(swept) > 0 {
+	swept := s.sweep(func(a *approvals.Approval) bool { return a.Request.Epoch != l.Epoch || a.State != approvals.Pending })
+	if len(swept) > 0 {
 		s.mustCommit(ctx, state.Source{}, nil, swept)
 	}
+	s.touch(snapshot.Part{Kind: snapshot.Head}, snapshot.Part{Kind: snapshot.Dock})
+}
+
+// linkNoted shows how the link is.
+func (s *session) linkNoted(l state.Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == l.Key && s.loaded && !s.deleted {
+		s.touch(snapshot.Part{Kind: snapshot.Head}, snapshot.Part{Kind: snapshot.Dock})
+	}
+}
+
+// linkLost ends what is open on a link that does not come back.
+func (s *session) linkLost(ctx context.Context, l state.Link) {
+	s.mu.Lock()
+	here := !s.deleted && (s.link == l.Key || s.link == "" && s.state.Summary.Provider == l.Provider)
+	s.mu.Unlock()
+	if here {
+		s.end(ctx, "linkLost", "The link to "+l.DisplayName+" was lost here. What the agent did after this is not known.",
+			"The link to "+l.DisplayName+" was lost while this turn ran. "+l.Detail)
+	}
+}
+
+// gone ends what is open in a session that the agent does not have any more.
+func (s *session) gone(ctx context.Context, sentence string) {
+	s.end(ctx, "gone", "The agent does not have this session any more. What it did after this is not known.", sentence)
+}
+
+// end closes the turn and the requests that are open.
+func (s *session) end(ctx context.Context, reason, gap, sentence string) {
+	s.mu.Lock()
+	open := s.open
+	s.mu.Unlock()
+	if !open || s.lock() != nil {
+		return
+	}
+	defer s.mu.Unlock()
+	if s.state.ActiveTurn != nil {
+		s.closeTurn(ctx, reason, gap, sentence+s.goOn())
+	} else if swept := s.sweep(func(*approvals.Approval) bool { return true }); len(swept) > 0 {
+		s.mustCommit(ctx, state.Source{}, nil, swept)
+	}
+}
+
+// waitsForLink refuses an answer that could not be sent now: nothing is recorded,
+// and the request stays open until the link is back or its end is known.
+func (s *session) waitsForLink(approvalID string) (*approvals.Approval, error) {
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	a, key := s.approval(approvalID), s.link
+	s.mu.Unlock()
+	if a == nil || a.State != approvals.Pending {
+		return a, nil
+	}
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	if i := slices.IndexFunc(s.hub.links, func(l state.Link) bool { return l.Key == key }); i >= 0 {
+		if l := s.hub.links[i]; l.Status != state.LinkUp && l.Status != state.LinkStalled {
+			return a, ErrLinkDown
+		}
+	}
+	return a, nil
 }
 
 func (s *session) approval(id string) *approvals.Approval {

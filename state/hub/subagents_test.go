@@ -149,7 +149,7 @@ func TestSubagentIsLostWithTheLink(t *testing.T) {
 	kid := h.of("kid")
 	kid.apply(&state.SessionTurnStarted{TurnID: "k", Message: state.UserMessage("look")})
 	a := kid.ask("1")
-	h.hub.LinkChanged(t.Context(), state.Link{Provider: "codex", DisplayName: "Codex", Status: state.LinkLost, Epoch: "e1"})
+	h.hub.LinkChanged(t.Context(), state.Link{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: state.LinkLost, Epoch: "e1"})
 	if st := kid.view().State; st.ActiveTurn != nil || len(gaps(st)) != 1 {
 		t.Errorf("it is %s", text(t, st))
 	}
@@ -162,7 +162,7 @@ func TestSubagentIsLostWithTheLink(t *testing.T) {
 // own kind, or that another has.
 func TestHostileSubagents(t *testing.T) {
 	h := newHouse(t)
-	other, err := h.hub.Create(t.Context(), "codex", "/w", "another")
+	other, err := h.hub.Create(t.Context(), state.NewSession{Provider: "codex", Folder: "/w"}, "another")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (h *Hub) Since(id string, seq uint64) (snapshot.Session, []snapshot.Part, e
 // complete adds what is not the session's own: its link, its sub-agents, and what
 // they wait for. Whatever of it is newer than the cursor is sent once more.
 func (h *Hub) complete(s *session, v *snapshot.Session) {
-	v.Link = h.link(v.State.Summary.Provider)
+	v.Link = h.link(s.liveOn(), v.State.Summary.Provider)
 	below := h.below(s)
 	if len(below) == 0 {
 		return
@@ -129,13 +129,18 @@ func (h *Hub) list() (in snapshot.Inbox, archived []snapshot.Session) {
 	return in, archived
 }
 
-func (h *Hub) link(provider string) state.Link {
+// link returns the link of that key, else the first of the provider.
+func (h *Hub) link(key, provider string) state.Link {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if i := slices.IndexFunc(h.links, func(l state.Link) bool { return l.Provider == provider }); i >= 0 {
+	i := slices.IndexFunc(h.links, func(l state.Link) bool { return l.Key == key })
+	if i < 0 {
+		i = slices.IndexFunc(h.links, func(l state.Link) bool { return l.Provider == provider })
+	}
+	if i >= 0 {
 		return h.links[i]
 	}
-	return state.Link{Provider: provider, DisplayName: provider, Status: state.LinkMissing, Detail: provider + " is not here any more."}
+	return state.Link{Key: provider, Provider: provider, DisplayName: provider, Status: state.LinkMissing, Detail: provider + " is not here any more."}
 }
 
 // Watch returns a channel that holds a token whenever a session (if id is not

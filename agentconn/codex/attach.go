@@ -1,0 +1,544 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"nod/state"
+)
+
+// uriScheme begins the URI of a session; the thread's id follows.
+const uriScheme = "ahp-session:/"
+
+// threadID returns the thread that a session is.
+func threadID(s *state.Session) string { return strings.TrimPrefix(s.Summary.Resource, uriScheme) }
+
+const (
+	// pageTurns is how many turns are asked for at once, and maxPages how many such
+	// pages a session that nod sees for the first time begins with.
+	pageTurns = 25
+	maxPages  = 8
+	// maxTitle bounds a title that is made of a message, in characters.
+	maxTitle = 80
+	// attachTries and attachPause are for a thread whose file is not written yet.
+	attachTries = 6
+	attachPause = 200 * time.Millisecond
+)
+
+// wireThread is a Thread of the schema, as far as nod needs it.
+type wireThread struct {
+	ID             string          `json:"id"`
+	Preview        string          `json:"preview"` // the whole first message
+	Name           string          `json:"name"`
+	Cwd            string          `json:"cwd"`
+	Model          string          `json:"model"`
+	Ephemeral      bool            `json:"ephemeral"` // a helper of Codex's own
+	ParentThreadID string          `json:"parentThreadId"`
+	Source         json.RawMessage `json:"source"` // a word; an object for a sub-agent
+	CreatedAt      int64           `json:"createdAt"`
+	UpdatedAt      int64           `json:"updatedAt"`
+	Status         threadStatus    `json:"status"`
+	Turns          []historyTurn   `json:"turns"`
+}
+
+type threadStatus struct {
+	Type string `json:"type"` // notLoaded, idle, systemError, active
+}
+
+type historyTurn struct {
+	wireTurn
+	Items []wireItem `json:"items"`
+}
+
+// turnsPage is a page of thread/turns/list, the newest turn first.
+type turnsPage struct {
+	Data       []historyTurn `json:"data"`
+	NextCursor string        `json:"nextCursor"`
+}
+
+// attached is what thread/start, thread/resume and thread/fork are answered with.
+type attached struct {
+	Thread           wireThread `json:"thread"`
+	Model            string     `json:"model"`
+	InitialTurnsPage *turnsPage `json:"initialTurnsPage"`
+}
+
+// turns returns what came with the answer, the oldest turn first, and whether
+// there are older ones.
+func (a attached) turns() (ts []historyTurn, more bool) {
+	if a.InitialTurnsPage == nil {
+		return a.Thread.Turns, false
+	}
+	ts = slices.Clone(a.InitialTurnsPage.Data)
+	slices.Reverse(ts)
+	return ts, a.InitialTurnsPage.NextCursor != ""
+}
+
+// hidden reports whether a thread is no session of its own: a helper that Codex
+// runs for itself, or a sub-agent, which begins with the call that started it.
+func (w wireThread) hidden() bool {
+	return w.Ephemeral || w.ParentThreadID != "" || len(w.Source) > 0 && w.Source[0] == '{'
+}
+
+func (w wireThread) title() string {
+	if w.Name != "" {
+		return shorten(w.Name, 200)
+	}
+	return titleOf(w.Preview)
+}
+
+// titleOf makes a title of a message.
+func titleOf(message string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	return shorten(line, maxTitle)
+}
+
+// begin makes a thread known to the hub as a session.
+func (c *conn) begin(ctx context.Context, w wireThread, model string) (*state.Session, error) {
+	m := &state.SessionSummary{
+		Resource: uriScheme + w.ID, Provider: c.place.provider, Title: w.title(), Status: state.StatusIdle,
+		CreatedAt: w.CreatedAt * 1000, ModifiedAt: w.UpdatedAt * 1000, WorkingDirectory: new(state.FileURI(w.Cwd)),
+	}
+	actions := []state.Action{&state.SessionReady{}}
+	if model == "" {
+		model = w.Model
+	}
+	if model != "" {
+		actions = append(actions, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}})
+	}
+	return c.sink.Begin(ctx, c.place.key, m, actions...)
+}
+
+// enter notes that this link is subscribed to a thread. The reader calls it.
+func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, *state.Session, error) {
+	if w.ID == "" {
+		return nil, nil, errors.New("codex: an answer without a thread")
+	}
+	st, err := c.begin(ctx, w, model)
+	if err != nil {
+		return nil, nil, err
+	}
+	th := c.threads[w.ID]
+	if th == nil {
+		th = &thread{id: w.ID, uri: uriScheme + w.ID, items: map[string]*item{}, untitled: st.Summary.Title == ""}
+		c.threads[w.ID] = th
+	}
+	c.mu.Lock()
+	c.live[w.ID] = true
+	c.mu.Unlock()
+	return th, st, nil
+}
+
+func (c *conn) isLive(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.live[id]
+}
+
+// discover looks what runs on a server that nod has just connected to, and looks
+// after what was open there when nod heard of it last.
+func (c *conn) discover() {
+	loaded := map[string]bool{}
+	cursor := ""
+	for more := true; more; more = cursor != "" {
+		params := map[string]any{}
+		if cursor != "" {
+			params["cursor"] = cursor
+		}
+		var page struct {
+			Data       []string `json:"data"`
+			NextCursor string   `json:"nextCursor"`
+		}
+		err := c.call(c.ctx, "thread/loaded/list", params, func(r json.RawMessage) error { return json.Unmarshal(r, &page) })
+		if err != nil {
+			c.log.Warn("what runs on the server is not known", "err", err)
+			break
+		}
+		for _, id := range page.Data {
+			loaded[id] = true
+		}
+		cursor = page.NextCursor
+	}
+	open := map[string]bool{}
+	for _, st := range c.sink.Open(c.ctx, c.place.key) {
+		id := threadID(st)
+		open[id] = true
+		c.running.Go(func() {
+			if err := c.attach(c.ctx, id); err != nil && c.ctx.Err() == nil {
+				c.log.Warn("an open session cannot go on", "thread", id, "err", err)
+				c.sink.Gone(c.ctx, st.Summary.Resource, "Codex cannot go on with this session: "+sentenceOf(err))
+			}
+		})
+	}
+	for id := range loaded {
+		if !open[id] {
+			c.running.Go(func() { c.meet(id) })
+		}
+	}
+}
+
+// sentenceOf is what Codex says about an error, for a person.
+func sentenceOf(err error) string {
+	var refused *rpcError
+	if errors.As(err, &refused) {
+		return "it says “" + shorten(refused.Message, 300) + "”."
+	}
+	return "the log says why."
+}
+
+// meet shows a thread that is loaded on the server.
+func (c *conn) meet(id string) {
+	var res struct {
+		Thread wireThread `json:"thread"`
+	}
+	err := c.call(c.ctx, "thread/read", map[string]any{"threadId": id}, func(r json.RawMessage) error { return json.Unmarshal(r, &res) })
+	if err != nil {
+		c.log.Debug("a thread cannot be read", "thread", id, "err", err)
+		return
+	}
+	c.welcome(res.Thread)
+}
+
+// welcome shows a thread and subscribes to it.
+func (c *conn) welcome(w wireThread) {
+	if w.hidden() || w.ID == "" {
+		return
+	}
+	if _, err := c.begin(c.ctx, w, ""); err != nil {
+		c.log.Warn("a thread is not shown", "thread", w.ID, "err", err)
+		return
+	}
+	c.follow(w.ID)
+}
+
+// follow subscribes to a thread, whose file may not be written yet.
+func (c *conn) follow(id string) {
+	for try := range attachTries {
+		err := c.attach(c.ctx, id)
+		if err == nil || c.ctx.Err() != nil {
+			return
+		}
+		c.log.Debug("a thread cannot be subscribed to", "thread", id, "err", err)
+		select {
+		case <-time.After(attachPause << try):
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// attach subscribes to a thread, if this link is not yet, and brings its session
+// up to what has happened. Codex then asks again what it waits for.
+func (c *conn) attach(ctx context.Context, id string) error {
+	if c.isLive(id) {
+		return nil
+	}
+	_, err, _ := c.attaching.Do(id, func() (any, error) { return nil, c.subscribe(ctx, id) })
+	return err
+}
+
+func (c *conn) subscribe(ctx context.Context, id string) error {
+	if c.isLive(id) {
+		return nil
+	}
+	params := map[string]any{"threadId": id}
+	if c.version.pages() {
+		params["excludeTurns"] = true
+		params["initialTurnsPage"] = map[string]any{"limit": pageTurns, "itemsView": "full"}
+	}
+	var older string // a cursor to what is before the page, for a session that begins
+	var th *thread
+	resume := func(before []historyTurn) error {
+		return c.call(ctx, "thread/resume", params, func(r json.RawMessage) error {
+			var a attached
+			if err := json.Unmarshal(r, &a); err != nil {
+				return err
+			}
+			turns, more := a.turns()
+			t, st, err := c.enter(ctx, a.Thread, a.Model)
+			if err != nil {
+				return err
+			}
+			if th = t; more && before == nil && len(st.Turns) == 0 && st.ActiveTurn == nil {
+				older = a.InitialTurnsPage.NextCursor // first things first
+				return nil
+			}
+			th.replaying = true
+			c.reconcile(ctx, th, st, a.Thread, joined(before, turns), more && before == nil)
+			return nil
+		})
+	}
+	err := resume(nil)
+	if err == nil && older != "" {
+		err = resume(c.history(ctx, id, older))
+	}
+	if err != nil {
+		return err
+	}
+	// What is waited for is asked again right after the answer, so before the answer
+	// to another call.
+	return c.call(ctx, "thread/loaded/list", map[string]any{}, func(json.RawMessage) error {
+		c.sink.Waiting(ctx, th.uri, c.epoch, th.asked)
+		th.replaying, th.asked = false, nil
+		return nil
+	})
+}
+
+// history returns the turns before a cursor, the oldest first.
+func (c *conn) history(ctx context.Context, id, cursor string) []historyTurn {
+	out := []historyTurn{}
+	for range maxPages {
+		var page turnsPage
+		params := map[string]any{"threadId": id, "cursor": cursor, "limit": pageTurns, "itemsView": "full"}
+		if err := c.call(ctx, "thread/turns/list", params, func(r json.RawMessage) error { return json.Unmarshal(r, &page) }); err != nil {
+			c.log.Warn("older turns are not read", "thread", id, "err", err)
+			break
+		}
+		out = append(out, page.Data...)
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// joined puts the newer list behind the older, once where they overlap.
+func joined(older, newer []historyTurn) []historyTurn {
+	for i, t := range older {
+		if len(newer) > 0 && t.ID == newer[0].ID {
+			older = older[:i]
+			break
+		}
+	}
+	return append(older, newer...)
+}
+
+// renumbered are the ids that Codex 0.122 gives to items in a history, where they
+// are not what they were when the items ran.
+var renumbered = regexp.MustCompile(`^item-\d+$`)
+
+// reconcile brings a session up to what a thread's history tells: turns that nod
+// has not seen, and the rest of one that it has seen the begin of. gap says that
+// there are turns in between which were not asked for.
+func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w wireThread, turns []historyTurn, gap bool) {
+	if title := w.title(); title != "" && (w.Name != "" || st.Summary.Title == "") && title != st.Summary.Title {
+		c.apply(ctx, th, &state.SessionTitleChanged{Title: title})
+		th.untitled = false
+	}
+	known := func(t historyTurn) bool {
+		return st.ActiveTurn != nil && st.ActiveTurn.ID == t.ID ||
+			slices.ContainsFunc(st.Turns, func(x *state.Turn) bool { return x.ID == t.ID })
+	}
+	// Whatever is before the newest turn that is known has been seen, or was put away.
+	from := 0
+	for i, t := range turns {
+		if known(t) {
+			from, gap = i, false
+		}
+	}
+	active := st.ActiveTurn
+	if active != nil && !slices.ContainsFunc(turns, func(t historyTurn) bool { return t.ID == active.ID }) {
+		c.sink.Gone(ctx, th.uri, "Codex does not know this turn any more.")
+		active = nil
+	}
+	for i, t := range turns[from:] {
+		switch {
+		case active != nil && active.ID == t.ID:
+			th.recall(active)
+			if t.Status == "inProgress" {
+				c.apply(ctx, th, notice("nod did not listen for a while here. What came meanwhile is filled in as far as Codex still tells it.", t.ID, true))
+			}
+			c.catchUp(ctx, th, t, true)
+		case known(t): // it has ended
+		default:
+			if i == 0 && gap && len(st.Turns) > 0 {
+				th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
+				c.apply(ctx, th, notice("Between this turn and the one before there were others, which nod did not read.", t.ID, true))
+			}
+			c.catchUp(ctx, th, t, false)
+		}
+	}
+}
+
+// notice is a line of nod's own in the transcript.
+func notice(text, turn string, gap bool) *state.SessionResponsePart {
+	p := &state.NotificationPart{Content: state.Plain(text)}
+	if gap {
+		p.Meta = state.Meta{"nod.gap": []byte(`{"reason":"linkLost"}`)}
+	}
+	return &state.SessionResponsePart{TurnID: turn, Part: p}
+}
+
+// message is the text that a turn began with.
+func (t historyTurn) message() string {
+	if len(t.Items) > 0 && t.Items[0].Type == "userMessage" {
+		return t.Items[0].message()
+	}
+	return ""
+}
+
+// catchUp tells of a turn what its items tell. partly says that nod has seen some
+// of it before.
+func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bool) {
+	items := t.Items
+	th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
+	if len(items) > 0 && items[0].Type == "userMessage" {
+		items = items[1:]
+	}
+	for _, w := range items {
+		if partly && renumbered.MatchString(w.ID) && (w.Type != "agentMessage" || th.hasSaid(w.Text)) {
+			continue // nod's own is better
+		}
+		p := params{ThreadID: th.id, TurnID: t.ID, Item: w}
+		if w.Status == "inProgress" {
+			c.itemStarted(ctx, th, p)
+		} else {
+			c.itemCompleted(ctx, th, p)
+		}
+	}
+	if t.Status != "inProgress" {
+		c.turnCompleted(ctx, th, params{ThreadID: th.id, TurnID: t.ID, Turn: t.wireTurn})
+	}
+}
+
+// recall takes from a session's state what this link has not heard itself of the
+// turn in progress.
+func (th *thread) recall(t *state.ActiveTurn) {
+	th.turn, th.foreign = t.ID, ""
+	for _, p := range t.ResponseParts.All() {
+		switch p := p.(type) {
+		case *state.MarkdownPart:
+			th.items[p.ID] = &item{kind: "agentMessage", turn: t.ID, streamed: true, text: []byte(p.Content.String())}
+		case *state.ReasoningPart:
+			th.items[p.ID] = &item{kind: "reasoning", turn: t.ID, streamed: true}
+		case *state.ToolCallPart:
+			call := p.ToolCall
+			it := &item{kind: call.ToolName, turn: t.ID, done: call.Status == state.ToolCompleted || call.Status == state.ToolCancelled}
+			switch call.ToolName {
+			case "shell":
+				it.kind, it.terminal, it.holes = "commandExecution", th.terminal(call.ToolCallID), true
+				it.wire.Command = state.Value(call.ToolInput)
+				it.shown = len(call.Content) > 0
+				it.streamed = it.shown
+			case "apply_patch":
+				it.kind = "fileChange"
+			}
+			th.items[call.ToolCallID] = it
+		}
+	}
+}
+
+// hasSaid reports whether a message of the turn in progress is this text.
+func (th *thread) hasSaid(text string) bool {
+	for _, it := range th.items {
+		if it.kind == "agentMessage" && string(it.text) == text {
+			return true
+		}
+	}
+	return false
+}
+
+// ---- what a server tells everybody of its threads ----
+
+// broadcast is what a server tells every client of a thread.
+type broadcast struct {
+	ThreadID string       `json:"threadId"`
+	Thread   wireThread   `json:"thread"`
+	Status   threadStatus `json:"status"`
+}
+
+// broadcasts come without a subscription.
+var broadcasts = map[string]func(*conn, context.Context, broadcast){
+	"thread/started":        (*conn).threadStarted,
+	"thread/status/changed": (*conn).statusChanged,
+	"thread/closed":         (*conn).threadClosed,
+	"thread/archived":       (*conn).threadArchived,
+	"thread/unarchived":     (*conn).threadUnarchived,
+	"thread/deleted":        (*conn).threadClosed, // what nod has seen of it stays
+}
+
+func (c *conn) threadStarted(_ context.Context, p broadcast) {
+	if !c.isLive(p.Thread.ID) {
+		c.running.Go(func() { c.welcome(p.Thread) })
+	}
+}
+
+// statusChanged subscribes to a thread that wakes up.
+func (c *conn) statusChanged(_ context.Context, p broadcast) {
+	if p.Status.Type == "active" && c.threads[p.ThreadID] == nil {
+		c.running.Go(func() { c.awake(p.ThreadID) })
+	}
+}
+
+// awake follows a thread that has begun to work, if it is one to be shown.
+func (c *conn) awake(id string) {
+	var res struct {
+		Thread wireThread `json:"thread"`
+	}
+	err := c.call(c.ctx, "thread/read", map[string]any{"threadId": id}, func(r json.RawMessage) error { return json.Unmarshal(r, &res) })
+	if err == nil && res.Thread.hidden() {
+		return
+	}
+	c.follow(id)
+}
+
+// threadClosed is told when a thread is unloaded.
+func (c *conn) threadClosed(_ context.Context, p broadcast) { c.forget(p.ThreadID) }
+
+// threadArchived and threadUnarchived follow what was done in another client.
+func (c *conn) threadArchived(ctx context.Context, p broadcast)   { c.archived(ctx, p.ThreadID, true) }
+func (c *conn) threadUnarchived(ctx context.Context, p broadcast) { c.archived(ctx, p.ThreadID, false) }
+
+func (c *conn) archived(ctx context.Context, id string, is bool) {
+	uri := uriScheme + id
+	c.sink.Apply(ctx, uri, state.Source{}, state.Envelope{Channel: uri, Action: &state.SessionIsArchivedChanged{IsArchived: is}})
+}
+
+func (c *conn) forget(id string) {
+	delete(c.threads, id)
+	c.mu.Lock()
+	delete(c.live, id)
+	c.mu.Unlock()
+}
+
+// resting returns the threads that nod may leave. The reader calls it.
+func (c *conn) resting() (out []string) {
+	for id, th := range c.threads {
+		busy := th.turn != "" || !c.isLive(id)
+		for _, it := range th.items {
+			busy = busy || it.kind == "commandExecution" && !it.done
+		}
+		switch {
+		case busy:
+			th.rests = time.Time{}
+		case th.rests.IsZero():
+			th.rests = time.Now()
+		case time.Since(th.rests) > restFor:
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// leave ends the subscription to a thread.
+func (c *conn) leave(id string) {
+	err := c.call(c.ctx, "thread/unsubscribe", map[string]any{"threadId": id}, func(json.RawMessage) error {
+		c.forget(id)
+		return nil
+	})
+	if err != nil && c.ctx.Err() == nil {
+		c.log.Warn("a thread is not left", "thread", id, "err", err)
+	}
+}
+
+// terminal is the URI of a command's terminal.
+func (th *thread) terminal(item string) string {
+	return fmt.Sprintf("ahp-terminal:/%s/%s", th.id, item)
+}

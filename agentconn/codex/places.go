@@ -1,0 +1,189 @@
+package codex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"nod/agentconn"
+)
+
+// place is what all adapters have.
+type place struct {
+	key, provider, name string
+	cfg                 Config
+}
+
+// Key returns the key of the link.
+func (p place) Key() string { return p.key }
+
+// Provider returns whose sessions are reached there.
+func (p place) Provider() string { return p.provider }
+
+// DisplayName returns what people call it.
+func (p place) DisplayName() string { return p.name }
+
+// listening reports whether somebody listens: a socket's file may be left of one
+// who did.
+func listening(network, address string) bool {
+	c, err := net.DialTimeout(network, address, 300*time.Millisecond)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// ---- a server on a unix socket ----
+
+// socket is a server that somebody else has started on a unix socket: the daemon,
+// or one that is configured.
+type socket struct {
+	place
+	path string
+}
+
+// Find fails where there is neither such a server nor a program that would start it.
+func (s socket) Find() (string, error) {
+	if s.Running() {
+		return asks, nil
+	}
+	_, err := s.cfg.program()
+	return "Type codex in a terminal, and its session appears here.", err
+}
+
+// Running reports whether it listens.
+func (s socket) Running() bool { return listening("unix", s.path) }
+
+// Starts reports false: it is somebody else's.
+func (s socket) Starts() bool { return false }
+
+// NewConn returns a link that is not started yet.
+func (s socket) NewConn(sink agentconn.Sink) agentconn.Conn {
+	return newConn(s.place, sink, func(ctx context.Context, _ *conn) (dialled, error) { return dialUnix(ctx, s.path) })
+}
+
+// ---- a server on a WebSocket ----
+
+// remote is a configured server on a WebSocket.
+type remote struct {
+	place
+	url       *url.URL
+	tokenFile string
+}
+
+// configured returns the adapter of a server that the owner has named.
+func configured(cfg Config, s Server) (agentconn.Adapter, error) {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the Codex server “%s” is not an address: %w", s.URL, err)
+	}
+	at := place{Provider + "@" + s.URL, Provider + "@" + s.URL, "Codex at " + u.Host, cfg}
+	ip := net.ParseIP(u.Hostname())
+	switch {
+	case u.Scheme == "unix" && filepath.IsAbs(u.Path) && s.TokenFile == "":
+		at.name = "Codex at " + filepath.Base(u.Path)
+		return socket{at, u.Path}, nil
+	case u.Scheme == "unix":
+		return nil, fmt.Errorf("the Codex server “%s” must be unix:// and an absolute path, without a token: who may use the file may use the server", s.URL)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("the Codex server “%s” must be an address alone; a token belongs into a file that token_file names", u.Redacted())
+	case u.Scheme == "wss" && u.Host != "", u.Scheme == "ws" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()):
+		return remote{at, u, s.TokenFile}, nil
+	case u.Scheme == "ws":
+		return nil, fmt.Errorf("the Codex server “%s” is on another machine: without TLS anybody on the way could read along and approve; use wss://, or reach it through an SSH tunnel", s.URL)
+	}
+	return nil, fmt.Errorf("the Codex server “%s” is none of unix://PATH, ws://127.0.0.1:PORT, wss://HOST", s.URL)
+}
+
+// Find never fails: whether it is there shows when it is.
+func (r remote) Find() (string, error) { return asks, nil }
+
+// Running reports whether somebody listens there.
+func (r remote) Running() bool {
+	port := cmp.Or(r.url.Port(), map[string]string{"ws": "80", "wss": "443"}[r.url.Scheme])
+	return listening("tcp", net.JoinHostPort(r.url.Hostname(), port))
+}
+
+// Starts reports false: it is somebody else's.
+func (r remote) Starts() bool { return false }
+
+// NewConn returns a link that is not started yet.
+func (r remote) NewConn(sink agentconn.Sink) agentconn.Conn {
+	return newConn(r.place, sink, func(ctx context.Context, _ *conn) (dialled, error) {
+		token, err := r.token()
+		if err != nil {
+			return dialled{}, err
+		}
+		return dialWeb(ctx, r.url.String(), token)
+	})
+}
+
+// token reads the bearer token, anew for each connection.
+func (r remote) token() (string, error) {
+	if r.tokenFile == "" {
+		return "", nil
+	}
+	info, err := os.Stat(r.tokenFile)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		return "", &agentconn.PublicError{Message: "Others can read the token for " + r.name + ": chmod 600 " + r.tokenFile + ", and nod links to it."}
+	}
+	b, err := os.ReadFile(r.tokenFile)
+	if err == nil && len(strings.TrimSpace(string(b))) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return "", &agentconn.PublicError{Message: "The token for " + r.name + " cannot be read from " + r.tokenFile + ".", Err: err}
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// ---- nod's own server ----
+
+// own is the server that nod starts when somebody needs it and no daemon runs. It
+// is no child: it goes on when nod is restarted, with all that runs on it.
+type own struct{ place }
+
+// asks is what to know before a session is started.
+const asks = "Codex asks before it runs a command or changes a file. For a folder inside a repository it may mark that folder as trusted in its own config.toml."
+
+// Find looks for the program on PATH.
+func (o own) Find() (string, error) {
+	_, err := o.cfg.program()
+	return asks, err
+}
+
+// Running reports whether it listens: a nod before this one has started it.
+func (o own) Running() bool { return listening("unix", o.cfg.socket()) }
+
+// Starts reports true.
+func (o own) Starts() bool { return true }
+
+// NewConn returns a link that is not started yet.
+func (o own) NewConn(sink agentconn.Sink) agentconn.Conn { return newConn(o.place, sink, o.open) }
+
+// open reaches the server, started if need be. Codex before 0.123 listens on no
+// socket: then it is a child that ends with nod.
+func (o own) open(ctx context.Context, c *conn) (dialled, error) {
+	if o.Running() {
+		return dialUnix(ctx, o.cfg.socket())
+	}
+	path, err := o.cfg.program()
+	if err != nil {
+		return dialled{}, err
+	}
+	if !o.cfg.canListen(ctx, path) {
+		return c.child(ctx, path)
+	}
+	if err := o.cfg.startServer(ctx, path); err != nil {
+		return dialled{}, err
+	}
+	return dialUnix(ctx, o.cfg.socket())
+}

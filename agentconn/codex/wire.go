@@ -1,0 +1,153 @@
+package codex
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"nod/agentconn"
+)
+
+const (
+	// maxMessage bounds one message. Lines of 1 MB are ordinary: aggregatedOutput
+	// is cut by Codex at 1 MiB.
+	maxMessage = 16 << 20
+	// dialTimeout bounds the WebSocket handshake.
+	dialTimeout = 5 * time.Second
+	// writeTimeout bounds a write to a server that does not read.
+	writeTimeout = 10 * time.Second
+)
+
+// wire carries messages to and from a server.
+type wire interface {
+	// read returns the next message. One that is longer than maxMessage is cut.
+	read(ctx context.Context) (msg []byte, cut bool, err error)
+	write(ctx context.Context, msg []byte) error
+	// end waits until everything of the wire is gone, after read has failed and ctx
+	// has ended. It returns how the server ended and its last words, where that is
+	// known.
+	end() (ended error, lastWords string)
+}
+
+// dialled is a wire and what is known of who is at its other end.
+type dialled struct {
+	wire
+	epoch   string // of the server's run; random if it cannot be told
+	lasting bool   // it goes on without nod
+}
+
+// ---- a child on its standard input and output ----
+
+type stdio struct {
+	p  *agentconn.Process
+	in *bufio.Reader
+}
+
+// child starts a server that lives with the link.
+func (c *conn) child(ctx context.Context, path string) (dialled, error) {
+	p, err := agentconn.StartProcess(ctx, c.log, path, []string{"app-server"}, append([]string{"CODEX_HOME"}, c.place.cfg.Env...))
+	if err != nil {
+		return dialled{}, notStarted(err)
+	}
+	c.log.Info("started", "program", path, "pid", p.PID())
+	return dialled{wire: &stdio{p, bufio.NewReaderSize(p.Stdout, 64<<10)}, epoch: rand.Text()}, nil
+}
+
+func (s *stdio) read(context.Context) ([]byte, bool, error) {
+	return agentconn.ReadLine(s.in, maxMessage)
+}
+
+func (s *stdio) write(_ context.Context, msg []byte) error {
+	_, err := s.p.Stdin.Write(append(msg, '\n'))
+	return err
+}
+
+func (s *stdio) end() (error, string) { return s.p.Wait() }
+
+// ---- a WebSocket, over TCP or a unix socket ----
+
+type web struct{ *websocket.Conn }
+
+func dialUnix(ctx context.Context, path string) (dialled, error) {
+	epoch := rand.Text()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if err != nil {
+			return nil, err
+		}
+		if run := peer(c.(*net.UnixConn)); run != "" {
+			sum := sha256.Sum256([]byte(run))
+			epoch = hex.EncodeToString(sum[:13])
+		}
+		return c, nil
+	}
+	d, err := dialWith(ctx, &http.Transport{DialContext: dial}, "ws://localhost/", "")
+	d.epoch = epoch
+	return d, err
+}
+
+// dialWeb links to a server that is configured. Which run of it answers cannot be
+// told, so its requests are asked anew over each connection.
+func dialWeb(ctx context.Context, address, token string) (dialled, error) {
+	d, err := dialWith(ctx, &http.Transport{}, address, token)
+	d.epoch = rand.Text()
+	return d, err
+}
+
+func dialWith(ctx context.Context, t *http.Transport, address, token string) (dialled, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	t.DisableKeepAlives = true
+	header := http.Header{} // without an Origin: Codex refuses browsers by it
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	c, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{
+		HTTPClient: &http.Client{Transport: t}, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
+	})
+	switch {
+	case err != nil && res != nil && res.StatusCode == http.StatusUnauthorized:
+		return dialled{}, &agentconn.PublicError{Message: "The Codex server refuses nod's token. Is the right one in the file that token_file names?", Err: err}
+	case err != nil:
+		return dialled{}, &agentconn.PublicError{Message: "The Codex server does not answer as one. nod tries again.", Err: err}
+	}
+	c.SetReadLimit(-1) // read bounds what is kept
+	return dialled{wire: web{c}, lasting: true}, nil
+}
+
+func (w web) read(ctx context.Context) ([]byte, bool, error) {
+	_, r, err := w.Reader(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	msg, err := io.ReadAll(io.LimitReader(r, maxMessage))
+	if err != nil {
+		return nil, false, err
+	}
+	rest, err := io.Copy(io.Discard, r)
+	return msg, rest > 0, err
+}
+
+func (w web) write(ctx context.Context, msg []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return w.Write(ctx, websocket.MessageText, msg)
+}
+
+func (w web) end() (error, string) {
+	_ = w.CloseNow()
+	return nil, ""
+}
+
+// notStarted is the error of a program that cannot be run at all.
+func notStarted(err error) error {
+	return &agentconn.PublicError{Message: "Codex could not be started. Run “codex --version” in a terminal to see why.", Err: err}
+}
