@@ -35,7 +35,9 @@ var mayImport = map[string][]string{
 	"e2e":           {},
 	"e2e/bench":     {},
 	"e2e/fakeagent": {},
+	"e2e/fakemcp":   {},
 	"e2e/fakemodel": {},
+	"e2e/record":    {},
 	"cmd/web":       nil, // knows every room
 }
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,7 @@ type event struct {
 		Type    string `json:"type"`
 		Phase   string `json:"phase"`
 		Name    string `json:"name"`
+		Space   string `json:"namespace"`
 		CallID  string `json:"call_id"`
 		Args    string `json:"arguments"`
 		Input   string `json:"input"`
@@ -119,6 +121,10 @@ func output(text string) object {
 	return object{"type": "function_call_output", "call_id": "call_1", "output": text}
 }
 
+func said(text, phase string) object {
+	return object{"type": "message", "role": "assistant", "phase": phase, "content": []any{object{"type": "output_text", "text": text}}}
+}
+
 func prompt(text string) string { return conversation(user(text)) }
 
 // done are the items that an answer brought.
@@ -134,7 +140,11 @@ func done(events []event) (items []event) {
 // TestScripts plays each script to its final answer, with a tool output for each
 // call it makes.
 func TestScripts(t *testing.T) {
-	want := []string{"hello", "command", "fail", "patch", "parallel", "ask", "plan", "long", "slow", "slowcmd", "big", "hostile", "err429", "err500", "cut"}
+	want := []string{
+		"hello", "command", "fail", "patch", "files", "escalate", "parallel", "ask", "plan", "form", "url", "count", "note", "tool", "permissions",
+		"reason", "messages", "search", "review", "compact", "long", "slow", "slowcmd", "wait", "steer", "background", "stdin", "big", "hostile",
+		"err400", "err401", "err429", "err500", "cut",
+	}
 	for _, name := range want {
 		if _, ok := find(name); !ok {
 			t.Errorf("there is no script %s", name)
@@ -251,6 +261,12 @@ func TestSteps(t *testing.T) {
 		{"no prompt", []object{}, "message", "script:hostile"},
 		{"an answer", []object{user("script:ask"), output(`{"answers":{"db":{"answers":["SQLite"]}}}`)}, "message", `{"answers":{"db":{"answers":["SQLite"]}}}`},
 		{"more outputs than steps", []object{user("script:plan"), output("1"), output("2"), output("3"), output("4")}, "message", "done"},
+		{"steered", []object{user("script:steer"), said("Tell me", commentary), output("x"), user("mind the widget"), user("and hurry")}, "message", "mind the widget; and hurry"},
+		{"not steered", []object{user("script:steer"), said("Tell me", commentary), output("x")}, "message", "nothing"},
+		{"after a script that was steered", []object{user("script:steer"), output("x"), user("hurry"), said("You said", finalAnswer), user("thanks")}, "message", "script:hostile"},
+		{"a summary is asked for", []object{user("script:command"), output("x"), user(compaction + ". Write a summary.")}, "message", "The person tries"},
+		{"a patch as a command", []object{user("script:patch"), output("x"), user(patchWarning + " via exec_command.")}, "custom_tool_call", "Update File"},
+		{"a command left running", []object{user("script:stdin"), output("Process running with session ID 4711\nOutput:\nName? ")}, "function_call", `"session_id":4711`},
 		{"odd items", []object{user("script:ask"), {"type": "x_output"}, {"content": 7}, {}}, "message", "You answered"},
 	} {
 		events, _ := play(t, conversation(c.items...))
@@ -264,6 +280,78 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%s: %s with %q; want %s with %q", c.about, last.Type, said, c.want, c.says)
 		}
 	}
+}
+
+// TestOfferedTools: which tools there are, and their names, depends on the version
+// of Codex.
+func TestOfferedTools(t *testing.T) {
+	for _, c := range []struct {
+		script  string
+		offered []object
+		want    string // namespace and name of the tool that is used
+	}{
+		{"patch", []object{{"type": "function", "name": "exec_command"}, {"type": "custom", "name": "apply_patch"}}, " apply_patch"},
+		{"patch", []object{{"type": "function", "name": "exec_command"}, {"type": "web_search"}}, " exec_command"},
+		{"form", []object{{"type": "tool_search"}}, "mcp__fakemcp ask_form"},
+		{"form", []object{{"type": "namespace", "name": "mcp__fakemcp__"}}, "mcp__fakemcp__ ask_form"},
+	} {
+		events, _ := play(t, encode(object{"input": []any{user("script:" + c.script)}, "tools": c.offered}))
+		items := done(events)
+		last := items[len(items)-1].Item
+		if got := last.Space + " " + last.Name; got != c.want {
+			t.Errorf("%s with %v uses %q, not %q", c.script, c.offered, got, c.want)
+		}
+		if last.Name == "exec_command" && !strings.Contains(last.Args, `'EOF'\n*** Begin Patch`) {
+			t.Errorf("the patch is %s", last.Args)
+		}
+	}
+}
+
+// TestReasoning tells both the thoughts and the summary of them.
+func TestReasoning(t *testing.T) {
+	events, _ := play(t, prompt("script:reason"))
+	text := map[string]string{}
+	for _, e := range events {
+		text[e.Type] += e.Delta
+	}
+	if !strings.HasPrefix(text["response.reasoning_text.delta"], "First I") || !strings.HasPrefix(text["response.reasoning_summary_text.delta"], "**Counting**") {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestWaitSaysNothing for 20 seconds.
+func TestWaitSaysNothing(t *testing.T) {
+	if _, took := play(t, prompt("script:wait")); took < 20*time.Second {
+		t.Errorf("%v", took)
+	}
+}
+
+// TestManyThreads play at once, each its own script.
+func TestManyThreads(t *testing.T) {
+	const threads = 20
+	synctest.Test(t, func(t *testing.T) {
+		h, began := newServer(defaultDelay, quiet()), time.Now()
+		var all sync.WaitGroup
+		for i := range threads {
+			all.Go(func() {
+				script, says := "slow", "slow199"
+				if i%2 == 1 {
+					script, says = "wait", "a long wait"
+				}
+				rec := httptest.NewRecorder()
+				h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(prompt("script:"+script))))
+				events, err := parse(t, rec.Body)
+				items := done(events)
+				if err != nil || len(items) != 1 || !strings.Contains(items[0].Item.Content[0].Text, says) {
+					t.Errorf("thread %d: %+v, %v", i, items, err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took > 21*time.Second {
+			t.Errorf("they wait for each other: %v", took)
+		}
+	})
 }
 
 // TestTitle: the hidden request for a title repeats the prompt and must not play
@@ -344,7 +432,7 @@ func TestRun(t *testing.T) {
 	var log bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"-addr", "127.0.0.1:0", "-codex-home", home, "-v"}, in, &log)
+		ended <- run(ctx, []string{"-addr", "127.0.0.1:0", "-codex-home", home, "-mcp", "/opt/fake mcp", "-v"}, in, &log)
 	}()
 	lines := bufio.NewScanner(out)
 	lines.Scan()
@@ -355,6 +443,9 @@ func TestRun(t *testing.T) {
 	config, err := os.ReadFile(filepath.Join(home, "config.toml"))
 	if err != nil || !strings.Contains(string(config), fmt.Sprintf("base_url = %q", base)) {
 		t.Errorf("the configuration is %q, %v", config, err)
+	}
+	if !strings.HasSuffix(string(config), "\n\n[mcp_servers.fakemcp]\ncommand = \"/opt/fake mcp\"\n") {
+		t.Errorf("the configuration ends with %.100q", string(config[len(config)-100:]))
 	}
 	if info, err := os.Stat(home); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder is %v, %v", info, err)

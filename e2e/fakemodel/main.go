@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	fl.SetOutput(out)
 	addr := fl.String("addr", "127.0.0.1:18765", "`address` to listen on; loopback only, port 0 takes a free one")
 	home := fl.String("codex-home", "", "write a config.toml that uses this model into this `folder`, for CODEX_HOME")
+	mcp := fl.String("mcp", "", "with -codex-home: the `program` of an MCP server that Codex is to use as "+mcpServer)
 	delay := fl.Duration("delay", defaultDelay, "pause between two pieces of text")
 	verbose := fl.Bool("v", false, "log each request")
 	fl.Usage = func() {} // only who asks for it gets it
@@ -70,7 +71,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if folder != "" {
 		// Before the first line: who waits for that line may start Codex at once.
 		if folder, err = filepath.Abs(folder); err == nil {
-			err = writeConfig(folder, codexConfig(base))
+			err = writeConfig(folder, codexConfig(base)+mcpConfig(*mcp))
 		}
 		if err != nil {
 			_ = listener.Close() // nobody has connected yet
@@ -123,6 +124,7 @@ func codexConfig(base string) string {
 	return `model = "gpt-5.5"
 model_provider = "fakemodel"
 model_reasoning_summary = "detailed"
+show_raw_agent_reasoning = true
 check_for_update_on_startup = false
 
 [model_providers.fakemodel]
@@ -142,6 +144,17 @@ enabled = false
 [notice.model_migrations]
 "gpt-5.5" = "gpt-6-sol"
 `
+}
+
+// mcpServer is the name that the scripts know for the server of e2e/fakemcp.
+const mcpServer = "fakemcp"
+
+// mcpConfig is what a Codex configuration says of an MCP server, if there is one.
+func mcpConfig(program string) string {
+	if program == "" {
+		return ""
+	}
+	return fmt.Sprintf("\n[mcp_servers.%s]\ncommand = %q\n", mcpServer, program)
 }
 
 // writeConfig never replaces a configuration that somebody has written. One that

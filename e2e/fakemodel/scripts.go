@@ -25,7 +25,7 @@ func find(name string) (script, bool) {
 func scriptList() string {
 	var b strings.Builder
 	for _, s := range scripts() {
-		fmt.Fprintf(&b, "  script:%-9s %s\n", s.name, s.about)
+		fmt.Fprintf(&b, "  script:%-11s %s\n", s.name, s.about)
 	}
 	return b.String()
 }
@@ -76,6 +76,26 @@ func scripts() []script {
 				t.say(finalAnswer, "Both edits are made.")
 			}
 		}},
+		{name: "files", about: "two new files; then one is gone and one is moved and changed", play: func(t *turn, step int) {
+			switch step {
+			case 0:
+				t.patch(twoFilesPatch)
+			case 1:
+				t.patch(movePatch)
+			default:
+				t.say(finalAnswer, "One file is left.")
+			}
+		}},
+		{name: "escalate", about: "a command outside the sandbox", play: func(t *turn, step int) {
+			if step == 0 {
+				t.call("exec_command", object{
+					"cmd": "touch escaped.txt && ls escaped.txt", "yield_time_ms": 10_000, "sandbox_permissions": "require_escalated",
+					"justification": "May I write a file outside the sandbox?", "prefix_rule": []string{"touch"},
+				})
+				return
+			}
+			t.say(finalAnswer, "The command has had its answer.")
+		}},
 		{name: "parallel", about: "two commands at once", play: func(t *turn, step int) {
 			if step == 0 {
 				t.say(commentary, "Two commands at once.")
@@ -117,6 +137,46 @@ func scripts() []script {
 			}
 			t.call("update_plan", object{"explanation": fmt.Sprintf("Step %d", step+1), "plan": plan})
 		}},
+		{name: "form", about: "an MCP server that asks for a form" + needsMCP, play: mcpScript("ask_form", object{})},
+		{name: "url", about: "an MCP server that asks to open a page" + needsMCP, play: mcpScript("ask_url", object{})},
+		{name: "count", about: "an MCP server that tells how far it is" + needsMCP, play: mcpScript("count", object{})},
+		{name: "note", about: "a tool of an MCP server that needs approval" + needsMCP, play: mcpScript("write_note", object{"text": "hello"})},
+		{name: "tool", about: "a tool of the client, named lookup", play: func(t *turn, step int) {
+			if step == 0 {
+				t.call("lookup", object{"word": "nod"})
+				return
+			}
+			t.say(finalAnswer, "The tool returned: "+t.outputs[len(t.outputs)-1].output())
+		}},
+		{name: "permissions", about: "a request for more permissions", play: func(t *turn, step int) {
+			if step == 0 {
+				t.call("request_permissions", object{
+					"reason":      "May I reach the network and write to /srv/data?",
+					"permissions": object{"network": object{"enabled": true}, "file_system": object{"write": []string{"/srv/data"}}},
+				})
+				return
+			}
+			t.say(finalAnswer, "You granted:\n\n```json\n"+t.outputs[len(t.outputs)-1].output()+"\n```\n")
+		}},
+		{name: "reason", about: "thoughts, and a summary of them", play: func(t *turn, _ int) {
+			t.reason("First I count the words. Then I answer.", "**Counting**\n\nThere are three.", "**Answering**\n\nA number will do.")
+			t.say(finalAnswer, "Three words.")
+		}},
+		{name: "messages", about: "two remarks before the answer", play: func(t *turn, _ int) {
+			t.say(commentary, "First I look around.")
+			t.say(commentary, "Now I know **enough**.")
+			t.say(finalAnswer, "It is all in order.")
+		}},
+		{name: "search", about: "a search of the web (the model says so, nothing is sent)", play: func(t *turn, _ int) {
+			t.search("what is a scripted model")
+			t.say(finalAnswer, "The web says: a model that does not think.")
+		}},
+		{name: "review", about: "two findings, as a review writes them", play: func(t *turn, _ int) {
+			t.say(finalAnswer, encode(reviewOutput))
+		}},
+		{name: "compact", about: "a summary, as the compaction of a thread asks for", play: func(t *turn, _ int) {
+			t.say(finalAnswer, "The person tries the scripted model; nothing is left to do.")
+		}},
 		{name: "long", about: "an answer of 5,000 pieces", play: func(t *turn, _ int) {
 			pieces := make([]string, 5000)
 			for i := range pieces {
@@ -141,6 +201,43 @@ func scripts() []script {
 			}
 			t.say(finalAnswer, "The ticks are over.")
 		}},
+		{name: "wait", about: "20 seconds without a word, to stop it", play: func(t *turn, _ int) {
+			t.pause(20 * time.Second)
+			t.say(finalAnswer, "That was a long wait.")
+		}},
+		{name: "steer", about: "a command of 5 seconds, to say something meanwhile; the answer repeats it", play: func(t *turn, step int) {
+			if step == 0 {
+				t.say(commentary, "Tell me more while this runs.")
+				t.command("for i in 1 2 3 4 5; do echo waiting $i; sleep 1; done")
+				return
+			}
+			if len(t.steered) == 0 {
+				t.say(finalAnswer, "You said nothing meanwhile.")
+				return
+			}
+			t.say(finalAnswer, "Meanwhile you said: "+strings.Join(t.steered, "; "))
+		}},
+		{name: "background", about: "a command that runs on for 6 seconds after the answer", play: func(t *turn, step int) {
+			if step == 0 {
+				t.call("exec_command", object{"cmd": "for i in 1 2 3 4 5 6; do echo background $i; sleep 1; done", "yield_time_ms": 500})
+				return
+			}
+			t.say(finalAnswer, "The command runs on in the background.")
+		}},
+		{name: "stdin", about: "a command outside the sandbox that asks, and is answered by the model", play: func(t *turn, step int) {
+			switch step {
+			case 0:
+				// Outside, since Codex lets the model write to a sandboxed command.
+				t.call("exec_command", object{
+					"cmd": "printf 'Name? '; read name; echo Hello, $name", "yield_time_ms": 900, "tty": true,
+					"sandbox_permissions": "require_escalated", "justification": "May I run a command that asks for a name?",
+				})
+			case 1:
+				t.call("write_stdin", object{"session_id": t.runningID(), "chars": "nod\n", "yield_time_ms": 2000})
+			default:
+				t.say(finalAnswer, "The command knows the name.")
+			}
+		}},
 		{name: "big", about: "a command that prints 2 MB", play: func(t *turn, step int) {
 			if step == 0 {
 				// With pauses, since of a command that ends at once Codex streams nothing.
@@ -157,12 +254,39 @@ func scripts() []script {
 			}
 			t.say(finalAnswer, hostileText)
 		}},
+		{name: "err400", about: "the model says: a bad request", status: 400},
+		{name: "err401", about: "the model says: not logged in", status: 401},
 		{name: "err429", about: "the model says: too many requests", status: 429},
 		{name: "err500", about: "the model fails", status: 500},
 		{name: "cut", about: "the stream breaks in the middle of the answer", play: func(t *turn, _ int) {
 			t.breakOff("This stream is about to break")
 		}},
 	}
+}
+
+// needsMCP is said of a script that a Codex without the server of e2e/fakemcp
+// cannot play.
+const needsMCP = " (needs -mcp)"
+
+func mcpScript(tool string, arguments object) func(*turn, int) {
+	return func(t *turn, step int) {
+		if step == 0 {
+			t.mcp(tool, arguments)
+			return
+		}
+		t.say(finalAnswer, "The server returned:\n\n```\n"+t.outputs[len(t.outputs)-1].output()+"\n```\n")
+	}
+}
+
+// reviewOutput is what a review of Codex has its model write.
+var reviewOutput = object{
+	"findings": []object{
+		{"title": "[P1] The widget is never closed", "body": "Each call leaves a file open.", "confidence_score": 0.9, "priority": 1,
+			"code_location": object{"absolute_file_path": "/w/widget.go", "line_range": object{"start": 12, "end": 14}}},
+		{"title": "[P3] A name says nothing", "body": "`x2` is the width.", "confidence_score": 0.4, "priority": 3,
+			"code_location": object{"absolute_file_path": "/w/widget.go", "line_range": object{"start": 20, "end": 20}}},
+	},
+	"overall_correctness": "patch is incorrect", "overall_explanation": "It leaks files.", "overall_confidence_score": 0.8,
 }
 
 const answer = `## Result
@@ -199,6 +323,26 @@ const updatePatch = `*** Begin Patch
 +line 1
 +line 1 and a half
  line two
+*** End Patch`
+
+const twoFilesPatch = `*** Begin Patch
+*** Add File: old.txt
++to be removed
+*** Add File: here.txt
++one
++two
++three
+*** End Patch`
+
+const movePatch = `*** Begin Patch
+*** Delete File: old.txt
+*** Update File: here.txt
+*** Move to: there.txt
+@@
+ one
+-two
++2
+ three
 *** End Patch`
 
 // hostileCommand must stay harmless between single quotes.

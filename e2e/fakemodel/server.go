@@ -44,13 +44,21 @@ func (s *server) models(w http.ResponseWriter, _ *http.Request) {
 // request is what matters of a request for an answer.
 type request struct {
 	Input []inputItem     `json:"input"`
+	Tools []offered       `json:"tools"`
 	Text  json.RawMessage `json:"text"` // how the answer should look
+}
+
+// offered is a tool that the model may use.
+type offered struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
 }
 
 // inputItem is one item of the conversation (Responses API, request field input).
 type inputItem struct {
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
+	Phase   string          `json:"phase"`
 	Content json.RawMessage `json:"content"` // a string, or parts with text
 	Output  json.RawMessage `json:"output"`
 }
@@ -104,7 +112,7 @@ func (s *server) responses(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	name, outputs := chosen(req.Input)
+	name, outputs, steered := chosen(req.Input)
 	n := s.count.Add(1)
 	title := wantsTitle(req.Text)
 	s.log.Debug("request", "n", n, "script", name, "step", len(outputs), "title", title)
@@ -121,16 +129,23 @@ func (s *server) responses(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	t := &turn{w: w, ctx: r.Context(), delay: s.delay, tag: fmt.Sprintf("%s_%d", s.run, n), outputs: outputs}
+	t := &turn{w: w, ctx: r.Context(), delay: s.delay, tag: fmt.Sprintf("%s_%d", s.run, n), offered: req.Tools, outputs: outputs, steered: steered}
 	t.created()
 	sc.play(t, len(outputs))
 	t.completed()
 }
 
+// compaction begins what Codex says when it wants a summary of the conversation.
+const compaction = "You are performing a CONTEXT CHECKPOINT COMPACTION"
+
+// patchWarning begins what an older Codex says of a command that is a patch.
+const patchWarning = "Warning: apply_patch was requested"
+
 // chosen finds the newest prompt that names a script, and the outputs of tools
 // since: as many as there are, so many steps have been made. A newer prompt that
-// names none ends a script; what Codex itself says as the user does not.
-func chosen(items []inputItem) (name string, outputs []inputItem) {
+// names none ends a script; what Codex itself says as the user does not. What a
+// person adds to the script steer while it runs is no prompt.
+func chosen(items []inputItem) (name string, outputs []inputItem, steered []string) {
 	for _, it := range items {
 		switch {
 		case it.Role == "user":
@@ -139,15 +154,25 @@ func chosen(items []inputItem) (name string, outputs []inputItem) {
 				continue // it may speak of scripts of its own
 			}
 			if m := scriptWord.FindStringSubmatch(text); m != nil {
-				name, outputs = m[1], nil
-			} else if !strings.HasPrefix(text, "<") { // <environment_context> and the like
+				name, outputs, steered = m[1], nil, nil
+			} else if strings.HasPrefix(text, compaction) {
+				name, outputs = "compact", nil
+			} else if strings.HasPrefix(text, "<") || strings.HasPrefix(text, patchWarning) {
+				// <environment_context> and the like
+			} else if name == "steer" {
+				steered = append(steered, text)
+			} else {
 				name, outputs = "", nil
+			}
+		case it.Role == "assistant" && it.Phase == finalAnswer:
+			if name == "steer" {
+				name, outputs = "", nil // what comes next is a prompt again
 			}
 		case strings.HasSuffix(it.Type, "_output"):
 			outputs = append(outputs, it)
 		}
 	}
-	return name, outputs
+	return name, outputs, steered
 }
 
 // wantsTitle reports whether Codex asks for the title of a thread: its terminal

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,7 +21,9 @@ type turn struct {
 	tag     string      // unlike that of every other answer, also of an earlier run
 	seq     int         // of the next event
 	index   int         // of the next output item
+	offered []offered   // which tools there are
 	outputs []inputItem // what tools have returned in this turn
+	steered []string    // what a person has said since the turn began
 	gone    bool        // the client is; a script need not ask, it just plays to nobody
 }
 
@@ -105,11 +108,18 @@ func (t *turn) completed() {
 }
 
 // think writes a summary of thoughts. Codex shows its parts one by one.
-func (t *turn) think(parts ...string) {
+func (t *turn) think(parts ...string) { t.reason("", parts...) }
+
+// reason writes thoughts and a summary of them. Few models tell the thoughts.
+func (t *turn) reason(raw string, parts ...string) {
 	id := t.id("rs")
 	summary := make([]object, len(parts))
 	for i, p := range parts {
 		summary[i] = object{"type": "summary_text", "text": p}
+	}
+	done := object{"summary": summary, "encrypted_content": nil}
+	if raw != "" {
+		done["content"] = []object{{"type": "reasoning_text", "text": raw}}
 	}
 	t.item(object{"type": "reasoning", "id": id, "summary": []any{}}, func() {
 		for i, p := range parts {
@@ -119,7 +129,8 @@ func (t *turn) think(parts ...string) {
 			t.event("response.reasoning_summary_text.done", with(at, object{"text": p}))
 			t.event("response.reasoning_summary_part.done", with(at, object{"part": summary[i]}))
 		}
-	}, object{"summary": summary, "encrypted_content": nil})
+		t.deltas("response.reasoning_text.delta", object{"item_id": id, "output_index": t.index, "content_index": 0}, words(raw), t.delay)
+	}, done)
 }
 
 // Phases of a message (Responses API): remarks on the way, and the answer.
@@ -174,10 +185,17 @@ func words(text string) []string {
 }
 
 // call has Codex use a function tool.
-func (t *turn) call(name string, arguments object) {
+func (t *turn) call(name string, arguments object) { t.callIn("", name, arguments) }
+
+// callIn has it use a tool of a namespace.
+func (t *turn) callIn(namespace, name string, arguments object) {
 	id, raw := t.id("fc"), encode(arguments)
 	at := object{"item_id": id, "output_index": t.index}
-	t.item(object{"type": "function_call", "id": id, "name": name, "call_id": t.id("call"), "arguments": ""}, func() {
+	call := object{"type": "function_call", "id": id, "name": name, "call_id": t.id("call"), "arguments": ""}
+	if namespace != "" {
+		call["namespace"] = namespace
+	}
+	t.item(call, func() {
 		t.event("response.function_call_arguments.delta", with(at, object{"delta": raw}))
 		t.event("response.function_call_arguments.done", with(at, object{"arguments": raw}))
 	}, object{"arguments": raw, "status": "completed"})
@@ -189,9 +207,43 @@ func (t *turn) command(cmd string) {
 	t.call("exec_command", object{"cmd": cmd, "yield_time_ms": 30_000})
 }
 
+// runningID is the number of the command that the last call left running.
+func (t *turn) runningID() int {
+	var n int
+	if _, after, ok := strings.Cut(t.outputs[len(t.outputs)-1].output(), "session ID "); ok {
+		_, _ = fmt.Sscan(after, &n) // stays 0, which no command has
+	}
+	return n
+}
+
+// mcp has Codex use a tool of the server of e2e/fakemcp. An older Codex offers
+// its tools at once, and in a namespace of another form.
+func (t *turn) mcp(tool string, arguments object) {
+	namespace := "mcp__" + mcpServer
+	if t.has(namespace + "__") {
+		namespace += "__"
+	}
+	t.callIn(namespace, tool, arguments)
+}
+
+func (t *turn) has(tool string) bool {
+	return slices.ContainsFunc(t.offered, func(o offered) bool { return o.Name == tool })
+}
+
+// search says that the model has searched the web, which it does by itself.
+func (t *turn) search(query string) {
+	t.item(object{"type": "web_search_call", "id": t.id("ws"), "status": "in_progress"}, func() { t.pause(t.delay) },
+		object{"status": "completed", "action": object{"type": "search", "query": query}})
+}
+
 // patch has Codex change files. apply_patch takes free text, so it is no
-// function; Codex shows the patch while it streams.
+// function; Codex shows the patch while it streams. An older Codex offers it to
+// some models only, but takes a command of that name for it.
 func (t *turn) patch(patch string) {
+	if len(t.offered) > 0 && !t.has("apply_patch") {
+		t.command("apply_patch <<'EOF'\n" + patch + "\nEOF\n")
+		return
+	}
 	id, call := t.id("ctc"), t.id("call")
 	at := object{"item_id": id, "output_index": t.index}
 	t.item(object{"type": "custom_tool_call", "id": id, "name": "apply_patch", "call_id": call, "input": ""}, func() {
