@@ -214,10 +214,12 @@ func (c *conn) welcome(w wireThread) {
 		c.log.Warn("a thread is not shown", "thread", w.ID, "err", err)
 		return
 	}
-	c.follow(w.ID)
+	if err := c.attach(c.ctx, w.ID); err != nil { // one without a first turn has no file; it is followed when it wakes up
+		c.log.Debug("a thread cannot be subscribed to", "thread", w.ID, "err", err)
+	}
 }
 
-// follow subscribes to a thread, whose file may not be written yet.
+// follow subscribes to a thread that works, and whose file may not be written yet.
 func (c *conn) follow(id string) {
 	for try := range attachTries {
 		err := c.attach(c.ctx, id)
