@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,6 +47,23 @@ func TestRestartGoesOn(t *testing.T) {
 	}
 }
 
+var hiddenField = regexp.MustCompile(`name="(digest|nonce)" value="([^"]+)"`)
+
+// approve answers the only card of a session.
+func (w *world) approve(c *http.Client, path string) {
+	w.t.Helper()
+	_, page := w.get(c, path)
+	form := url.Values{"option": {"accept"}, "seen": {"1"}}
+	for _, m := range hiddenField.FindAllStringSubmatch(page, -1) {
+		form.Set(m[1], m[2])
+	}
+	if status, page := w.post(c, approvalPath.FindString(page), form); status != http.StatusOK {
+		w.t.Fatalf("approve: %d %s", status, page)
+	}
+}
+
+var approvalPath = regexp.MustCompile(`/approvals/[A-Z0-9]+`)
+
 // TestRestartMissesNothing stops nod in the middle of a turn, which ends while
 // there is none: the next nod shows all of it.
 func TestRestartMissesNothing(t *testing.T) {
@@ -52,6 +71,8 @@ func TestRestartMissesNothing(t *testing.T) {
 	c := w.client()
 	_, page := w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"script:slowcmd"}})
 	path := sessionPath.FindString(page)
+	w.untilPage(c, path, "Run a command?")
+	w.approve(c, path)
 	w.untilPage(c, path, "tick 2")
 	w.nod.kill(syscall.SIGKILL)
 	time.Sleep(8 * time.Second) // the command takes eight
@@ -205,6 +226,9 @@ func (w *world) endDaemon() {
 // dialog is what the terminal asks with.
 const dialog = "Would you like to run the following command?"
 
+// escaping is the command of the script "escalate", to the byte.
+const escaping = `/bin/bash -lc 'touch escaped.txt && ls escaped.txt'`
+
 // TestTerminal watches a codex that a person has started in a terminal, answers
 // for it, sees what is answered there, and finishes what a closed terminal began.
 func TestTerminal(t *testing.T) {
@@ -213,34 +237,33 @@ func TestTerminal(t *testing.T) {
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
 	t.Cleanup(w.endDaemon)
-	x := newTerminal(t, w.folder, []string{"CODEX_HOME=" + w.codex}, filepath.Join(codexDir, "codex"), "-a", "untrusted")
+	x := newTerminal(t, w.folder, []string{"CODEX_HOME=" + w.codex}, filepath.Join(codexDir, "codex"))
 	x.until("Ask Codex to do anything")
 	b.untilText(".row .m", filepath.Base(w.folder)) // by itself, before its first message
 
-	x.say("please do script:command now")
+	x.say("please do script:escalate now")
 	x.until(dialog)
 	b.untilText(".row .st", "needs you")
 	b.click(".row[href*='/s/']")
 	b.until("the card", "document.querySelector('.card .bytes')")
-	if got := eval[string](b, "document.querySelector('.card .bytes').textContent"); got != exactCommand {
-		t.Errorf("the card shows %q, want %q", got, exactCommand)
+	if got := eval[string](b, "document.querySelector('.card .bytes').textContent"); got != escaping {
+		t.Errorf("the card shows %q, want %q", got, escaping)
 	}
-	b.untilText("h1", "please do script:command now")
+	b.untilText(".ask", "please do script:escalate now")
 	b.click(".card button.approve[value=accept]")
 	x.untilGone(dialog)
-	b.untilText(".tool .output", "done")
-	b.untilText(".prose td", "test")
+	b.untilText(".tool .output", "escaped.txt")
 	b.until("the composer", "document.querySelector('.send button')")
 	b.sameAfterReload()
 
 	// Answered in the terminal.
-	_ = os.Remove(filepath.Join(w.folder, "out.txt"))
-	x.say("again script:command please")
+	_ = os.Remove(filepath.Join(w.folder, "escaped.txt"))
+	x.say("again script:escalate please")
 	x.until(dialog)
 	b.until("the second card", "document.querySelector('.card .bytes')")
 	x.tmux("send-keys", "y")
 	b.until("no form", "!document.querySelector('.card form')")
-	b.untilText(".tool .output", "done")
+	b.untilText(".tool .output", "escaped.txt")
 	b.until("the composer", "document.querySelector('.send button')")
 
 	// Written in the browser, shown in the terminal.
@@ -250,14 +273,14 @@ func TestTerminal(t *testing.T) {
 	b.until("the composer", "document.querySelector('.send button')")
 
 	// The terminal is killed while it asks: nod finishes.
-	_ = os.Remove(filepath.Join(w.folder, "out.txt"))
-	x.say("once more script:command")
+	_ = os.Remove(filepath.Join(w.folder, "escaped.txt"))
+	x.say("once more script:escalate")
 	x.until(dialog)
 	b.until("the third card", "document.querySelector('.card .bytes')")
 	x.close()
 	b.click(".card button.approve[value=accept]")
 	b.until("the end", "document.querySelector('.send button') && document.querySelectorAll('.turn').length === 4")
-	if out, err := os.ReadFile(filepath.Join(w.folder, "out.txt")); err != nil || string(out) != "done\n" {
+	if out, err := os.ReadFile(filepath.Join(w.folder, "escaped.txt")); err != nil {
 		t.Errorf("the command left %q, %v", out, err)
 	}
 	b.sameAfterReload()

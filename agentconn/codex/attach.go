@@ -390,6 +390,10 @@ func (t historyTurn) message() string {
 // of it before.
 func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bool) {
 	items := t.Items
+	if t.Status == "inProgress" && len(items) == 0 && !partly { // its message is still to come
+		th.foreign = t.ID
+		return
+	}
 	th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
 	if len(items) > 0 && items[0].Type == "userMessage" {
 		items = items[1:]
