@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -219,8 +222,11 @@ func (w *world) endDaemon() {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.t.Logf("daemon stop: %v %s", err, out)
 	}
-	// Its updater stays; it runs a program of this world's own folder.
-	_ = exec.Command("pkill", "-KILL", "-f", w.codex).Run()
+	var updater struct{ PID int }
+	raw, err := os.ReadFile(filepath.Join(w.codex, "app-server-daemon", "daemon-updater.pid"))
+	if err == nil && json.Unmarshal(raw, &updater) == nil && updater.PID > 1 {
+		_ = syscall.Kill(updater.PID, syscall.SIGKILL) // it stays otherwise
+	}
 }
 
 // dialog is what the terminal asks with.
@@ -284,4 +290,83 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("the command left %q, %v", out, err)
 	}
 	b.sameAfterReload()
+}
+
+// TestOldTerminal does the same with Codex 0.122, whose terminal joins a server
+// that the owner has started on a WebSocket.
+func TestOldTerminal(t *testing.T) {
+	old := oldCodex(t)
+	w := worldOf(t, filepath.Dir(old))
+	address := freeAddress(t)
+	server := exec.Command(old, "app-server", "--listen", "ws://"+address)
+	server.Env = append(os.Environ(), "CODEX_HOME="+w.codex)
+	server.Dir = w.folder
+	startBare(t, server)
+	w.config = filepath.Join(t.TempDir(), "nod.toml")
+	if err := os.WriteFile(w.config, fmt.Appendf(nil, "[[codex.servers]]\nurl = \"ws://%s\"\n", address), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.trust(w.folder)
+	w.start()
+	b := newBrowser(t, desk)
+	b.loggedIn(w, false)
+	b.untilText(".row", "Codex at "+address)
+	x := newTerminal(t, w.folder, []string{"CODEX_HOME=" + w.codex}, old, "-a", "untrusted", "--remote", "ws://"+address)
+	x.until("gpt-5.5 default ·")
+	x.say("please do script:command now")
+	x.until(dialog)
+	b.untilText(".row .st", "needs you")
+	b.click(".row[href*='/s/']")
+	b.until("the card", "document.querySelector('.card .bytes')")
+	b.untilText(".ask", "please do script:command now")
+	b.click(".card button.approve[value=accept]")
+	x.untilGone(dialog)
+	b.untilText(".tool .output", "done")
+	b.until("the composer", "document.querySelector('.send button')")
+	b.sameAfterReload()
+
+	x.say("again script:command please")
+	x.until(dialog)
+	b.until("the second card", "document.querySelector('.card .bytes')")
+	x.tmux("send-keys", "y")
+	b.until("no form", "!document.querySelector('.card form')")
+	b.until("the composer", "document.querySelector('.send button')")
+
+	x.say("once more script:command")
+	x.until(dialog)
+	b.until("the third card", "document.querySelector('.card .bytes')")
+	x.close()
+	b.click(".card button.approve[value=accept]")
+	b.until("the end", "document.querySelector('.send button') && document.querySelectorAll('.turn').length === 3")
+	b.sameAfterReload()
+}
+
+// freeAddress is one on loopback that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// TestOldRestart: Codex 0.122 listens on no socket, so it ends with nod, and the
+// page says so.
+func TestOldRestart(t *testing.T) {
+	w := worldOf(t, filepath.Dir(oldCodex(t)))
+	w.start()
+	c := w.client()
+	_, page := w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"script:command"}})
+	path := sessionPath.FindString(page)
+	w.untilPage(c, path, "Run a command?")
+	w.untilPage(c, "/", "a restart of nod ends what it does")
+	w.nod.kill(syscall.SIGKILL)
+	w.start()
+	c = w.client()
+	w.untilPage(c, path, "No longer asked")
+	w.untilPage(c, path, "nod was stopped while this turn ran")
+	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}})
+	w.untilPage(c, path, "Hello from the")
 }

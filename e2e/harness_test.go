@@ -189,6 +189,7 @@ type world struct {
 	listen string // address of nod; "" for a free port
 	path   string // PATH of nod
 	codex  string // CODEX_HOME
+	config string // file; "" for none
 }
 
 var loginLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/login#k=\S+`)
@@ -196,13 +197,55 @@ var loginLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/login#k=\S+`)
 // newWorld starts a scripted model and a nod whose Codex uses it.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	w := worldOf(t, codexDir)
+	w.start()
+	return w
+}
+
+// worldOf starts a scripted model, and nod can be started with the codex of that
+// folder.
+func worldOf(t *testing.T, dir string) *world {
+	t.Helper()
 	w := &world{t: t, data: filepath.Join(t.TempDir(), "data"), folder: t.TempDir(), codex: filepath.Join(t.TempDir(), "codex-home"),
-		path: codexDir + string(os.PathListSeparator) + os.Getenv("PATH")}
+		path: dir + string(os.PathListSeparator) + os.Getenv("PATH")}
 	model := exec.Command(modelBinary, "-addr", "127.0.0.1:0", "-codex-home", w.codex)
 	start(t, model, regexp.MustCompile(`listening on (\S+)`))
-	w.start()
 	t.Cleanup(w.stopAgents)
 	return w
+}
+
+// oldCodex returns the program of Codex 0.122.
+func oldCodex(t *testing.T) string {
+	t.Helper()
+	found, _ := filepath.Glob("node_modules/codex-0.122/vendor/*/codex/codex")
+	if len(found) == 0 {
+		t.Skip("Codex 0.122 is not here; there is one for Linux on x86-64 only")
+	}
+	path, err := filepath.Abs(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// startBare starts a program that says nothing a test waits for.
+func startBare(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = p, p
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = cmd.Wait() // how it ended is seen in its log
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.kill(syscall.SIGTERM)
+		if t.Failed() {
+			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), p.said())
+		}
+	})
 }
 
 // stopAgents ends what goes on without nod.
@@ -223,7 +266,7 @@ func newBareWorld(t *testing.T, path string) *world {
 // start starts nod, anew or again on the same data.
 func (w *world) start() {
 	w.t.Helper()
-	cmd := exec.Command(nodBinary, "--listen", cmp.Or(w.listen, "127.0.0.1:0"), "--data", w.data, "--log-level", "debug", "--config", os.DevNull)
+	cmd := exec.Command(nodBinary, "--listen", cmp.Or(w.listen, "127.0.0.1:0"), "--data", w.data, "--log-level", "debug", "--config", cmp.Or(w.config, os.DevNull))
 	cmd.Dir = w.folder
 	cmd.Env = append(os.Environ(), "PATH="+w.path, "CODEX_HOME="+w.codex)
 	var m []string

@@ -121,7 +121,11 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 			return
 		}
 		stalled := make(chan bool, 1)
-		ready(agentconn.Found{Epoch: c.epoch, Detail: "Codex " + c.version.String(), Lasting: d.lasting, Stalled: stalled})
+		detail := "Codex " + c.version.String()
+		if !d.lasting {
+			detail += ": a restart of nod ends what it does, because this version listens on no socket"
+		}
+		ready(agentconn.Found{Epoch: c.epoch, Detail: detail, Lasting: d.lasting, Stalled: stalled})
 		c.discover()
 		c.keep(stalled)
 	})
