@@ -37,8 +37,10 @@ func Need(s snapshot.Session) int {
 
 func statusOf(s snapshot.Session) status {
 	switch st := s.State; {
-	case Need(s) > 0 || st.Summary.Status.Activity() == state.StatusInputNeeded:
+	case Need(s) > 0:
 		return needsYou
+	case st.Summary.Status.Activity() == state.StatusInputNeeded && !slices.ContainsFunc(s.Approvals, (*approvals.Approval).Open):
+		return needsYou // by a request that is none of nod's own; one that is answered shows until the agent takes it
 	case st.ActiveTurn != nil && s.Link.Status == state.LinkStalled:
 		return status{"bad", "◌", "agent silent"}
 	case st.ActiveTurn != nil && (s.Link.Status == state.LinkLost || s.Link.Status == state.LinkConnecting):
