@@ -130,15 +130,12 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 		c.keep(stalled)
 	})
 	rubbish, read := c.read(ctx)
-	if ctx.Err() != nil {
-		read = nil
-	}
 	c.lose()
 	c.stop()
 	ended, lastWords := c.wire.end()
 	c.running.Wait()
-	if greeted == nil && ended == nil && lastWords == "" && read != nil {
-		return &agentconn.PublicError{Message: "Its server has closed the connection.", Err: read}
+	if d.lasting && rubbish == "" && (greeted == nil || errors.Is(greeted, context.Canceled) || errors.Is(greeted, errLost)) {
+		return &agentconn.PublicError{Message: "Its server has closed the connection.", Err: errors.Join(greeted, read)}
 	}
 	return whyLost(greeted, ended, rubbish, lastWords)
 }
