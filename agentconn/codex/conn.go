@@ -57,6 +57,7 @@ type conn struct {
 	log     *slog.Logger
 
 	threads map[string]*thread // by thread id; the reader's
+	board   board              // the reader's
 
 	writing sync.Mutex // one message at a time
 	out     io.Writer

@@ -38,6 +38,9 @@ func (s Session) Find(text string, most int, shown func(string) string) (hits []
 	}
 	for turn := TurnCount(s.State) - 1; turn >= 0; turn-- {
 		for i := PartCount(s.State, turn) - 1; i >= 0; i-- {
+			if Superseded(s.State, turn, i) {
+				continue
+			}
 			if !look(Part{Kind: Response, Turn: turn, Index: i}, s.texts(PartAt(s.State, turn, i))) {
 				return hits
 			}
