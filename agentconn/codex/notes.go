@@ -388,7 +388,7 @@ func (c *conn) rateLimits(p limitsNote, tell func(level, text string)) {
 		if w.UsedPercent < nearlyUsed {
 			continue
 		}
-		sentence := "More than 90 % of the limit of "
+		sentence := "90 % or more is used of the limit of "
 		if w.UsedPercent >= 100 {
 			sentence = "All is used of the limit of "
 		}
