@@ -182,13 +182,17 @@ func (c *conn) typed(ctx context.Context, th *thread, p params) {
 	if p.Stdin == "" {
 		return
 	}
-	it := c.start(ctx, th, p.TurnID, p.ItemID, "commandExecution", wireItem{})
-	it.typed++
-	id := fmt.Sprintf("%s/typed/%d", it.id, it.typed)
-	call := item{id: id, turn: it.turn, row: row{does: joined(": ", "Typed into a command that runs", it.row.does), input: cut(p.Stdin, maxInput)}}
-	c.applyOnce(ctx, th, th.started(it.turn, id),
-		&state.SessionToolCallStart{TurnID: it.turn, ToolCallID: id, ToolName: "write_stdin", DisplayName: "Type into a command"}, call.ready(),
-		&state.SessionToolCallComplete{TurnID: it.turn, ToolCallID: id, Result: state.ToolCallResult{Success: true, PastTenseMessage: state.Plain(call.row.does)}})
+	c.admit(ctx, th, p.TurnID, "")
+	into := ""
+	if it := th.items[p.ItemID]; it != nil {
+		into = it.row.does
+	}
+	th.typed++
+	id := fmt.Sprintf("%s/typed/%d", p.ItemID, th.typed)
+	call := item{id: id, turn: p.TurnID, row: row{does: joined(": ", "Typed into a command that runs", into), input: cut(p.Stdin, maxInput)}}
+	c.applyOnce(ctx, th, th.started(p.TurnID, id),
+		&state.SessionToolCallStart{TurnID: p.TurnID, ToolCallID: id, ToolName: "write_stdin", DisplayName: "Type into a command"}, call.ready(),
+		&state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: id, Result: state.ToolCallResult{Success: true, PastTenseMessage: state.Plain(call.row.does)}})
 }
 
 func (c *conn) finishCommand(ctx context.Context, th *thread, it *item, w wireItem) {
@@ -256,7 +260,7 @@ func (c *conn) finishChange(ctx context.Context, th *thread, it *item, w wireIte
 
 func mcpRow(w wireItem) row {
 	r := row{
-		tool: w.Tool, name: "Tool of an MCP server", does: joined(" · ", w.Server, w.Tool), input: indented(w.Arguments), failed: w.Status == "failed",
+		tool: w.Tool, name: "Tool of an MCP server", does: joined(" · ", w.Server, w.Tool), input: indented(w.Arguments), meta: asJSON, failed: w.Status == "failed",
 	}
 	var result struct {
 		Content           []block         `json:"content"`
@@ -302,7 +306,7 @@ func texts(blocks []block) string {
 
 func dynamicRow(w wireItem) row {
 	r := row{
-		tool: w.Tool, name: "Tool of another client", does: joined(" · ", w.Namespace, w.Tool), input: indented(w.Arguments),
+		tool: w.Tool, name: "Tool of another client", does: joined(" · ", w.Namespace, w.Tool), input: indented(w.Arguments), meta: asJSON,
 		failed: w.Status == "failed" || w.Success != nil && !*w.Success,
 	}
 	var blocks []block
@@ -369,13 +373,13 @@ func sleepRow(w wireItem) row {
 
 func compactionRow(wireItem) row {
 	return row{
-		tool: "compact", name: "Make room", does: "Sum up what was said so far, to make room for more",
+		tool: "compact", name: "Make room", does: "Make room: sum up what was said",
 		did: "What was said so far is summed up: from here on the agent remembers the summary.",
 	}
 }
 
 func unknownRow(w wireItem) row {
-	return row{tool: w.Type, name: w.Type, does: "Codex: " + shorten(w.Type, 80), input: indented(w.raw), failed: w.Status == "failed"}
+	return row{tool: w.Type, name: w.Type, does: "Codex: " + shorten(w.Type, 80), input: indented(w.raw), meta: asJSON, failed: w.Status == "failed"}
 }
 
 // ---- sub-agents ----
@@ -432,6 +436,9 @@ const (
 	// maxNote bounds a sentence of Codex, in characters.
 	maxNote = 2000
 )
+
+// asJSON says that the input of a call is JSON for reading.
+var asJSON = state.Meta{"nod.input": value("json")}
 
 // indented is JSON for reading.
 func indented(raw []byte) string {

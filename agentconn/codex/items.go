@@ -30,7 +30,6 @@ type item struct {
 	terminal string            // URI
 	streamed bool              // something was written to the terminal
 	content  []state.ToolResultContent
-	typed    int // how often something was typed into it
 }
 
 // text is a text of an item that grows.
@@ -261,19 +260,18 @@ func (w wireItem) message() string {
 	_ = json.Unmarshal(w.Content, &inputs) // of what is odd there is less
 	var lines []string
 	for _, in := range inputs {
-		if in.Type == "text" {
-			if in.Text != "" {
-				lines = append(lines, in.Text)
-			}
+		if in.Type == "text" || in.Text != "" {
+			lines = append(lines, in.Text)
 			continue
 		}
 		name := in.URL
 		if strings.HasPrefix(name, "data:") { // the image itself
 			name = ""
 		}
-		lines = append(lines, shorten("["+joined(": ", in.Type, joined(" ", in.Name, in.Path, name, in.FileID))+"]", 300))
+		kind := strings.ToLower(strings.TrimPrefix(in.Type, "local"))
+		lines = append(lines, shorten("["+joined(": ", kind, joined(" ", in.Name, in.Path, name, in.FileID))+"]", 300))
 	}
-	return strings.Join(lines, "\n")
+	return joined("\n", lines...)
 }
 
 // userSaid shows what was said to a turn that runs. The message that a turn began

@@ -99,7 +99,7 @@ func TestItems(t *testing.T) {
 	}{
 		"an image and a mention": {
 			[]string{started(`{"type":"userMessage","id":"u","content":[{"type":"text","text":"look"},{"type":"image","url":"data:image/png;base64,AAAA"},{"type":"localImage","path":"/w/shot.png"},{"type":"mention","name":"main.go","path":"/w/main.go"}]}`)},
-			[]string{"note look\n[image]\n[localImage: /w/shot.png]\n[mention: main.go /w/main.go]"},
+			[]string{"note look\n[image]\n[image: /w/shot.png]\n[mention: main.go /w/main.go]"},
 		},
 		"a message with questions": {
 			[]string{
@@ -181,7 +181,7 @@ func TestItems(t *testing.T) {
 		"a hook's prompt": {[]string{completed(`{"type":"hookPrompt","id":"h","fragments":[{"text":"be kind","hookRunId":"1"}]}`)}, []string{"note A hook says to the agent: be kind"}},
 		"compaction": {
 			[]string{started(`{"type":"contextCompaction","id":"k"}`), completed(`{"type":"contextCompaction","id":"k"}`)},
-			[]string{"completed: Sum up what was said so far, to make room for more"},
+			[]string{"completed: Make room: sum up what was said"},
 		},
 		"sub-agents": {
 			[]string{
@@ -339,7 +339,7 @@ func TestC42OutOfOrder(t *testing.T) {
 	s.wants("running: pwd < /bin/sh -c pwd > two\n", "running: ls < /bin/sh -c ls > one\n")
 }
 
-// TestMeanwhileEndsAreKept: a call that an interrupt leaves open keeps what it has
+// TestInterruptedCall: a call that an interrupt leaves open keeps what it has
 // shown.
 func TestInterruptedCall(t *testing.T) {
 	s := newStage(t)

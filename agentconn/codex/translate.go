@@ -29,6 +29,7 @@ type thread struct {
 	active  bool                 // the page shows an activity that ends with the next item
 	waiting []state.ResponsePart // notes that came while there was no turn to show them in
 	unknown int                  // of the turn in progress, messages that nod does not understand
+	typed   int                  // of the turn in progress, how often something was typed into a command
 }
 
 // anyTurn stands for the turn that ran when nod came to a thread, if Codex did not
@@ -269,7 +270,8 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 	if th.turn == turn { // turn/start while a turn runs steers it, and names it again
 		return
 	}
-	th.turn, th.foreign, th.message, th.heard, th.failure, th.unknown, th.usage = turn, "", m.Text, false, "", 0, tokens{}
+	th.turn, th.foreign, th.usage = turn, "", tokens{}
+	th.message, th.heard, th.failure, th.unknown, th.typed = m.Text, false, "", 0, 0
 	// Of an older turn only a command may still be running.
 	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done || it.kind != "commandExecution" })
 	c.applyOnce(ctx, th, th.began(turn), &state.SessionTurnStarted{TurnID: turn, Message: m})
