@@ -55,6 +55,7 @@ func TestPicturesOfItems(t *testing.T) {
 			b.do(chromedp.Evaluate[chromedp.Void](strings.ReplaceAll("for (const d of document.querySelectorAll('.tool')) d.open = true; document.querySelector('SELECTOR').scrollIntoView()", "SELECTOR", selector)))
 		}
 	}
+	a.all("items-head", at(".head"))
 	a.all("items", at(".turn"))
 	a.all("items-steered", at(".said"))
 	a.all("items-review", at(".divide"))

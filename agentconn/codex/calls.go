@@ -189,7 +189,7 @@ func (c *conn) typed(ctx context.Context, th *thread, p params) {
 	}
 	th.typed++
 	id := fmt.Sprintf("%s/typed/%d", p.ItemID, th.typed)
-	call := item{id: id, turn: p.TurnID, row: row{does: joined(": ", "Typed into a command that runs", into), input: cut(p.Stdin, maxInput)}}
+	call := item{id: id, turn: p.TurnID, row: row{does: joined(": ", "Typed into a command", into), input: cut(p.Stdin, maxInput)}}
 	c.applyOnce(ctx, th, th.started(p.TurnID, id),
 		&state.SessionToolCallStart{TurnID: p.TurnID, ToolCallID: id, ToolName: "write_stdin", DisplayName: "Type into a command"}, call.ready(),
 		&state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: id, Result: state.ToolCallResult{Success: true, PastTenseMessage: state.Plain(call.row.does)}})

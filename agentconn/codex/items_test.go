@@ -128,7 +128,7 @@ func TestItems(t *testing.T) {
 				delta("commandExecution/outputDelta", "c", "yes\r\n"),
 				completed(`{"type":"commandExecution","id":"c","command":"/bin/bash -lc 'read x'","cwd":"/w","status":"completed","exitCode":0,"durationMs":7,"commandActions":[{"type":"unknown","command":"read x"}]}`),
 			},
-			[]string{"completed: read x < /bin/bash -lc 'read x' > yes\r\n", "completed: Typed into a command that runs: read x < yes"},
+			[]string{"completed: read x < /bin/bash -lc 'read x' > yes\r\n", "completed: Typed into a command: read x < yes"},
 		},
 		"a patch that fails": {
 			[]string{

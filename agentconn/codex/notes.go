@@ -105,7 +105,7 @@ func (c *conn) unknownNote(ctx context.Context, th *thread, method string, line 
 	}
 	c.note(ctx, th, &state.NotificationPart{
 		Content: state.Plain("Codex says something that this nod does not understand: " + shorten(method, 80)),
-		Meta:    state.Meta{"nod.raw": value(cut(string(line), maxRaw))},
+		Meta:    state.Meta{"nod.raw": value(cut(indented(line), maxRaw))},
 	})
 }
 
