@@ -239,6 +239,21 @@ func TestChildThread(t *testing.T) {
 	s.wants("says I see.")
 }
 
+// TestChildThatBeganBefore its parent told of it is shown from what is heard on.
+func TestChildThatBeganBefore(t *testing.T) {
+	const agent = "01a22a3d-cb8f-7ee1-878a-000000000001"
+	s := newStage(t)
+	s.begin()
+	of := func(line string) string {
+		return strings.Replace(strings.Replace(line, `"th"`, `"`+agent+`"`, 1), `"tu"`, `"k"`, 1)
+	}
+	s.lines(`{"method":"turn/started","params":{"threadId":"`+agent+`","turn":{"id":"k"}}}`,
+		completed(`{"type":"subAgentActivity","id":"b","agentPath":"/root/look","agentThreadId":"`+agent+`","kind":"started"}`),
+		of(completed(`{"type":"agentMessage","id":"m","text":"I see."}`)), of(endTurn))
+	s.id = agent
+	s.wants("says I see.")
+}
+
 // TestSteer shows what was said to a turn that runs where it came, and once; what
 // the turn began with is not said again.
 func TestSteer(t *testing.T) {
@@ -297,7 +312,7 @@ func TestJoinedTurn(t *testing.T) {
 	}
 }
 
-// TestC42 (claudecodeui#573, agentapi#205): what is said under an id that was used
+// TestC42ReusedID (claudecodeui#573, agentapi#205): what is said under an id that was used
 // before is shown as well, in the order of arrival, and overwrites nothing.
 func TestC42ReusedID(t *testing.T) {
 	message := func(text string) string {

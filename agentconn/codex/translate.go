@@ -387,12 +387,13 @@ func (th *thread) usageAction(turn string, durationMs *int64) *state.SessionUsag
 }
 
 // childThread returns the thread of a sub-agent. A tool call that refers to its
-// session must have been applied: the session begins with that.
+// session must have been applied: the session begins with that. The sub-agent may
+// have begun its turn before Codex told whose it is.
 func (c *conn) childThread(parent *thread, id string) *thread {
 	if th := c.threads[id]; th != nil {
 		return th
 	}
-	th := &thread{id: id, uri: sessionURI(id), model: parent.model, items: map[string]*item{}}
+	th := &thread{id: id, uri: sessionURI(id), foreign: anyTurn, model: parent.model, items: map[string]*item{}}
 	c.threads[id] = th
 	return th
 }
