@@ -186,6 +186,7 @@ func (p *puppet) scene() *scene {
 type scene struct {
 	p          *puppet
 	thread, id string
+	begun      map[string]bool // texts
 }
 
 // again is a further turn of the same session, one that nod has not started.
@@ -208,12 +209,25 @@ func (s *scene) notify(method string, params object) {
 func (s *scene) begin(item object) { s.notify("item/started", object{"item": item}) }
 func (s *scene) done(item object)  { s.notify("item/completed", object{"item": item}) }
 
+// text begins a text that has not begun.
+func (s *scene) text(kind, id string) {
+	if !s.begun[id] {
+		if s.begun == nil {
+			s.begun = map[string]bool{}
+		}
+		s.begun[id] = true
+		s.begin(object{"type": kind, "id": id})
+	}
+}
+
 // say adds to a message, which need not have begun.
 func (s *scene) say(id, text string) {
+	s.text("agentMessage", id)
 	s.notify("item/agentMessage/delta", object{"itemId": id, "delta": text})
 }
 
 func (s *scene) think(id, text string) {
+	s.text("reasoning", id)
 	s.notify("item/reasoning/summaryTextDelta", object{"itemId": id, "delta": text, "summaryIndex": 0})
 }
 

@@ -390,12 +390,12 @@ var notShown = strings.Fields(`
 	Customization.Meta Customization.Meta(key) Customization.Name Customization.Nonce Customization.Type Customization.URI
 	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Answers(key) Decision.OptionID ErrorInfo.ErrorType ErrorInfo.Stack
 	FileSide.Content FileSide.URI Icon.ContentType Icon.Sizes Icon.Src Icon.Theme InputAnswer.FreeformValues InputAnswerValue.FreeformValues
-	InputAnswerValue.Kind InputAnswerValue.Value InputRequest.Answers(key) InputRequest.ID InputRequest.URL Link.Epoch MarkdownPart.ID
+	InputAnswerValue.Kind InputAnswerValue.Value InputRequest.Answers(key) InputRequest.ID InputRequest.URL Link.Epoch MarkdownPart.ID MarkdownPart.Meta MarkdownPart.Meta(key)
 	Message.Meta Message.Meta(key) MessageAttachment.ContentType MessageAttachment.Data MessageAttachment.DisplayKind MessageAttachment.Label
 	MessageAttachment.Meta MessageAttachment.Meta(key) MessageAttachment.ModelRepresentation MessageAttachment.Type MessageAttachment.URI Link.Key
 	MessageOrigin.Kind ModelSelection.Config ModelSelection.Config(key) NotificationPart.Meta NotificationPart.Meta(key) OpaquePart.Kind
 	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type PendingMessage.ID ProjectInfo.DisplayName ProjectInfo.URI Question.DefaultValue
-	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID Request.Epoch Request.Provider Request.Session Request.ToolCallID
+	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID ReasoningPart.Meta ReasoningPart.Meta(key) Request.Epoch Request.Provider Request.Session Request.ToolCallID
 	Request.TurnID Request.UpstreamID Session.ID Session.Meta Session.Meta(key) Session.Parent SessionActiveClient.ClientID
 	SessionActiveClient.DisplayName SessionConfigState.Values SessionConfigState.Values(key) SessionSummary.Provider SessionSummary.Resource
 	Terminal.Cwd Terminal.Title TerminalClaim.ClientID TerminalClaim.Kind TerminalClaim.Session TerminalClaim.ToolCallID TerminalClaim.TurnID

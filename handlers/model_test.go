@@ -200,6 +200,11 @@ func (p *play) agent() {
 		} else {
 			p.apply(&state.SessionTurnComplete{TurnID: turn})
 		}
+	case n < 98 && len(p.texts) > 0: // the whole of a text that was heard in part
+		old, _ := pick(p, p.texts)
+		id := p.newID("m")
+		p.texts = append(p.texts, id)
+		p.apply(&state.SessionResponsePart{TurnID: p.turn, Part: &state.MarkdownPart{ID: id, Content: state.NewText("whole " + id), Meta: state.Meta{"nod.supersedes": fmt.Appendf(nil, "%q", old)}}})
 	default:
 		p.apply(&state.SessionResponsePart{TurnID: p.turn, Part: &state.NotificationPart{Content: state.Plain("note")}})
 	}

@@ -13,18 +13,21 @@ import (
 // so two states hold the same part exactly if they hold the same pointer.
 type ResponsePart interface{ partKind() string }
 
-// MarkdownPart is prose (schema MarkdownResponsePart).
+// MarkdownPart is prose (schema MarkdownResponsePart). Meta is nod's own addition.
 type MarkdownPart struct {
 	ID      string `json:"id"`
 	Content Text   `json:"content"`
+	Meta    Meta   `json:"_meta,omitzero"`
 
 	Unknown *jsontext.Value `json:",embed"`
 }
 
-// ReasoningPart is what the model thought (schema ReasoningResponsePart).
+// ReasoningPart is what the model thought (schema ReasoningResponsePart). Meta is
+// nod's own addition.
 type ReasoningPart struct {
 	ID      string `json:"id"`
 	Content Text   `json:"content"`
+	Meta    Meta   `json:"_meta,omitzero"`
 
 	Unknown *jsontext.Value `json:",embed"`
 }

@@ -25,14 +25,14 @@ func ReduceSession(s *Session, a Action, now int64) *Session {
 	case *SessionDelta:
 		return n.replacePart(s, a.TurnID, func(p ResponsePart) ResponsePart {
 			if m, ok := p.(*MarkdownPart); ok && m.ID == a.PartID {
-				return &MarkdownPart{m.ID, m.Content.Append(a.Content), m.Unknown}
+				return &MarkdownPart{m.ID, m.Content.Append(a.Content), m.Meta, m.Unknown}
 			}
 			return nil
 		})
 	case *SessionReasoning:
 		return n.replacePart(s, a.TurnID, func(p ResponsePart) ResponsePart {
 			if r, ok := p.(*ReasoningPart); ok && r.ID == a.PartID {
-				return &ReasoningPart{r.ID, r.Content.Append(a.Content), r.Unknown}
+				return &ReasoningPart{r.ID, r.Content.Append(a.Content), r.Meta, r.Unknown}
 			}
 			return nil
 		})

@@ -193,6 +193,53 @@ func footWords(n int, how string, u *state.UsageInfo) string {
 	return strings.Join(words, " · ")
 }
 
+// metaWord is a text in a _meta, "" if it is absent or odd.
+func metaWord(m state.Meta, key string) (word string) {
+	_ = json.Unmarshal(m[key], &word)
+	return word
+}
+
+// contextWords tell how full a model's context is.
+func contextWords(s *state.Session) string {
+	var c struct{ Tokens, Window int64 }
+	if json.Unmarshal(s.Meta["nod.context"], &c) != nil || c.Window <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("context %d %% of %s", c.Tokens*100/c.Window, count(c.Window))
+}
+
+// whereWords tell what a command does and where it runs, if that is not the
+// session's folder.
+func whereWords(s *state.Session, t *state.ToolCall) string {
+	var words []string
+	if about := metaWord(t.Meta, "nod.about"); about != "" {
+		words = append(words, Plain(about))
+	}
+	if cwd := metaWord(t.Meta, "nod.cwd"); cwd != "" && cwd != folder(s) {
+		words = append(words, "in "+Plain(cwd))
+	}
+	return strings.Join(words, " · ")
+}
+
+func thoughtsWord(p *state.ReasoningPart) string {
+	if metaWord(p.Meta, "nod.thoughts") == "raw" {
+		return "Thoughts, word for word"
+	}
+	return "Thoughts"
+}
+
+// asyncQuestion is a question that came with a message and that nothing waits for.
+type asyncQuestion struct {
+	Title   string   `json:"title"`
+	Options []string `json:"options"`
+}
+
+func asyncQuestions(p *state.NotificationPart) []asyncQuestion {
+	var qs []asyncQuestion
+	_ = json.Unmarshal(p.Meta["nod.questions"], &qs) // absent or odd: none
+	return qs[:min(len(qs), maxOptions)]
+}
+
 type planStep struct {
 	Step   string `json:"step"`
 	Status string `json:"status"` // pending, inProgress, completed
@@ -242,6 +289,7 @@ func stepWord(s planStep) string {
 // Bounds of what one page shows of an agent's text.
 const (
 	maxPlanSteps = 100      // more steps are no plan
+	maxOptions   = 50       // of a question
 	maxDiffLines = 2000     // a screenful a hundred times over
 	maxRaw       = 16 << 10 // bytes of a message that nod does not understand
 )
@@ -369,7 +417,7 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 // maxLabel bounds the one line of a tool call; the whole input is below it.
 const maxLabel = 300
 
-// toolInputKind tells how a tool's input is to be read: command, diff, or "".
+// toolInputKind tells how a tool's input is to be read: command, diff, json, or "".
 func toolInputKind(t *state.ToolCall) string {
 	var kind string
 	_ = json.Unmarshal(t.Meta["nod.input"], &kind) // absent or odd: plain text

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -126,13 +125,21 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 	}
 	th := c.threads[w.ID]
 	if th == nil {
-		th = &thread{id: w.ID, uri: uriScheme + w.ID, items: map[string]*item{}, untitled: st.Summary.Title == ""}
+		th = &thread{id: w.ID, uri: uriScheme + w.ID, items: map[string]*item{}, untitled: st.Summary.Title == "", model: model}
+		th.remember(st.Meta)
 		c.threads[w.ID] = th
 	}
 	c.mu.Lock()
 	c.live[w.ID] = true
 	c.mu.Unlock()
 	return th, st, nil
+}
+
+// remember takes over what the session's _meta holds, which is replaced as a whole.
+func (th *thread) remember(m state.Meta) {
+	th.plan = json.RawMessage(m["nod.plan"])
+	_ = json.Unmarshal(m["nod.planWhy"], &th.planWhy) // "" if there is none
+	_ = json.Unmarshal(m["nod.context"], &th.context) // none
 }
 
 func (c *conn) isLive(id string) bool {
@@ -207,7 +214,7 @@ func (c *conn) meet(id string) {
 
 // welcome shows a thread and subscribes to it.
 func (c *conn) welcome(w wireThread) {
-	if w.hidden() || w.ID == "" {
+	if w.hidden() || w.ID == "" || c.ctx.Err() != nil {
 		return
 	}
 	if _, err := c.begin(c.ctx, w, ""); err != nil {
@@ -272,7 +279,7 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 				return nil
 			}
 			th.replaying = true
-			c.reconcile(ctx, th, st, a.Thread, joined(before, turns), more && before == nil)
+			c.reconcile(ctx, th, st, a.Thread, united(before, turns), more && before == nil)
 			return nil
 		})
 	}
@@ -311,8 +318,8 @@ func (c *conn) history(ctx context.Context, id, cursor string) []historyTurn {
 	return out
 }
 
-// joined puts the newer list behind the older, once where they overlap.
-func joined(older, newer []historyTurn) []historyTurn {
+// united puts the newer list behind the older, once where they overlap.
+func united(older, newer []historyTurn) []historyTurn {
 	for i, t := range older {
 		if len(newer) > 0 && t.ID == newer[0].ID {
 			older = older[:i]
@@ -367,6 +374,9 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 			c.catchUp(ctx, th, t, false)
 		}
 	}
+	if w.Status.Type == "active" && th.turn == "" && th.foreign == "" {
+		th.foreign = anyTurn
+	}
 }
 
 // notice is a line of nod's own in the transcript.
@@ -395,6 +405,7 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 		return
 	}
 	th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
+	th.heard = true
 	if len(items) > 0 && items[0].Type == "userMessage" {
 		items = items[1:]
 	}
@@ -417,26 +428,39 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 // recall takes from a session's state what this link has not heard itself of the
 // turn in progress.
 func (th *thread) recall(t *state.ActiveTurn) {
-	th.turn, th.foreign = t.ID, ""
+	th.turn, th.foreign, th.message, th.heard = t.ID, "", t.Message.Text, true
+	of := func(part string) *item {
+		id, _, again := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(part, "/completed"), "/thoughts"), "#")
+		it := th.items[id]
+		if it == nil || again {
+			it = &item{id: part, turn: t.ID, recalled: true}
+			th.items[id] = it
+		}
+		return it
+	}
 	for _, p := range t.ResponseParts.All() {
 		switch p := p.(type) {
 		case *state.MarkdownPart:
-			th.items[p.ID] = &item{kind: "agentMessage", turn: t.ID, streamed: true, text: []byte(p.Content.String())}
+			it := of(p.ID)
+			it.said, it.unheard = text{part: p.ID, bytes: []byte(p.Content.String())}, p.Meta["nod.joined"] != nil
 		case *state.ReasoningPart:
-			th.items[p.ID] = &item{kind: "reasoning", turn: t.ID, streamed: true}
+			it, has := of(p.ID), text{part: p.ID, bytes: []byte(p.Content.String())}
+			it.unheard = p.Meta["nod.joined"] != nil
+			if p.Meta["nod.thoughts"] != nil {
+				it.thoughts = has
+			} else {
+				it.said = has
+			}
 		case *state.ToolCallPart:
 			call := p.ToolCall
-			it := &item{kind: call.ToolName, turn: t.ID, done: call.Status == state.ToolCompleted || call.Status == state.ToolCancelled}
-			switch call.ToolName {
-			case "shell":
-				it.kind, it.terminal, it.holes = "commandExecution", th.terminal(call.ToolCallID), true
-				it.wire.Command = state.Value(call.ToolInput)
-				it.shown = len(call.Content) > 0
-				it.streamed = it.shown
-			case "apply_patch":
-				it.kind = "fileChange"
+			it := of(call.ToolCallID)
+			it.done = !call.Open()
+			it.row = row{input: state.Value(call.ToolInput)}
+			if call.InvocationMessage != nil {
+				it.row.does = call.InvocationMessage.Text
 			}
-			th.items[call.ToolCallID] = it
+			it.content, it.terminal = call.Content, th.terminal(it)
+			it.streamed = slices.ContainsFunc(call.Content, func(c state.ToolResultContent) bool { return c.Type == state.ContentTerminal })
 		}
 	}
 }
@@ -444,7 +468,7 @@ func (th *thread) recall(t *state.ActiveTurn) {
 // hasSaid reports whether a message of the turn in progress is this text.
 func (th *thread) hasSaid(text string) bool {
 	for _, it := range th.items {
-		if it.kind == "agentMessage" && string(it.text) == text {
+		if string(it.said.bytes) == text {
 			return true
 		}
 	}
@@ -453,31 +477,33 @@ func (th *thread) hasSaid(text string) bool {
 
 // ---- what a server tells everybody of its threads ----
 
-// broadcast is what a server tells every client of a thread.
-type broadcast struct {
+// told is what a server tells every client of a thread, without a subscription.
+type told struct {
 	ThreadID string       `json:"threadId"`
 	Thread   wireThread   `json:"thread"`
 	Status   threadStatus `json:"status"`
 }
 
-// broadcasts come without a subscription.
-var broadcasts = map[string]func(*conn, context.Context, broadcast){
-	"thread/started":        (*conn).threadStarted,
-	"thread/status/changed": (*conn).statusChanged,
-	"thread/closed":         (*conn).threadClosed,
-	"thread/archived":       (*conn).threadArchived,
-	"thread/unarchived":     (*conn).threadUnarchived,
-	"thread/deleted":        (*conn).threadClosed, // what nod has seen of it stays
+// broadcast handles what every client is told.
+func broadcast(f func(*conn, context.Context, told)) handler {
+	return func(c *conn, ctx context.Context, raw json.RawMessage) bool {
+		var p told
+		if json.Unmarshal(raw, &p) != nil {
+			return false
+		}
+		f(c, ctx, p)
+		return true
+	}
 }
 
-func (c *conn) threadStarted(_ context.Context, p broadcast) {
+func (c *conn) threadStarted(_ context.Context, p told) {
 	if !c.isLive(p.Thread.ID) {
 		c.running.Go(func() { c.welcome(p.Thread) })
 	}
 }
 
 // statusChanged subscribes to a thread that wakes up.
-func (c *conn) statusChanged(_ context.Context, p broadcast) {
+func (c *conn) statusChanged(_ context.Context, p told) {
 	if p.Status.Type == "active" && c.threads[p.ThreadID] == nil {
 		c.running.Go(func() { c.awake(p.ThreadID) })
 	}
@@ -496,11 +522,11 @@ func (c *conn) awake(id string) {
 }
 
 // threadClosed is told when a thread is unloaded.
-func (c *conn) threadClosed(_ context.Context, p broadcast) { c.forget(p.ThreadID) }
+func (c *conn) threadClosed(_ context.Context, p told) { c.forget(p.ThreadID) }
 
 // threadArchived and threadUnarchived follow what was done in another client.
-func (c *conn) threadArchived(ctx context.Context, p broadcast)   { c.archived(ctx, p.ThreadID, true) }
-func (c *conn) threadUnarchived(ctx context.Context, p broadcast) { c.archived(ctx, p.ThreadID, false) }
+func (c *conn) threadArchived(ctx context.Context, p told)   { c.archived(ctx, p.ThreadID, true) }
+func (c *conn) threadUnarchived(ctx context.Context, p told) { c.archived(ctx, p.ThreadID, false) }
 
 func (c *conn) archived(ctx context.Context, id string, is bool) {
 	uri := uriScheme + id
@@ -544,7 +570,7 @@ func (c *conn) leave(id string) {
 	}
 }
 
-// terminal is the URI of a command's terminal.
-func (th *thread) terminal(item string) string {
-	return fmt.Sprintf("ahp-terminal:/%s/%s", th.id, item)
+// terminal is the URI of a call's terminal.
+func (th *thread) terminal(it *item) string {
+	return "ahp-terminal:/" + th.id + "/" + it.turn + "/" + it.id
 }

@@ -70,6 +70,7 @@ type conn struct {
 	version version
 
 	threads map[string]*thread // by thread id, that this link is subscribed to; the reader's
+	board   board              // the reader's
 
 	ctx     context.Context    // of what runs beside the reader
 	stop    context.CancelFunc // ends the link
@@ -301,6 +302,9 @@ func (c *conn) call(ctx context.Context, method string, params any, onResult fun
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("codex: %s was not answered in %v", method, callTimeout))
 	defer cancel()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()

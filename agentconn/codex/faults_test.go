@@ -468,7 +468,7 @@ func TestEndedUnheard(t *testing.T) {
 	if got := o.text(id); strings.Count(got, "first") != 1 || strings.Count(got, "second") != 1 {
 		t.Errorf("the text is %q", got)
 	}
-	if out := v.Terminals.Get("ahp-terminal:/" + id + "/c"); out == nil || strings.Join(out.Output(), "") != "a file\n" {
+	if out := v.Terminals.Get("ahp-terminal:/" + id + "/turn-0/c"); out == nil || strings.Join(out.Output(), "") != "a file\n" {
 		t.Errorf("the output is %+v", out)
 	}
 }

@@ -24,37 +24,43 @@ import (
 // stage replays one side of a conversation with Codex through the adapter into a
 // real hub: what Codex said is read, and what was said to it is done.
 type stage struct {
-	t      *testing.T
-	conn   *conn
-	hub    *hub.Hub
-	id     string // of the session
-	calls  map[string]message
-	prompt state.Message
-	result json.RawMessage // of thread/start
-	sent   paper
+	t       *testing.T
+	conn    *conn
+	hub     *hub.Hub
+	id      string            // of the newest session
+	threads map[string]string // id of a thread -> of its session
+	heard   []heard           // what was said about them
+	calls   map[string]message
+	prompt  state.Message
+	sent    paper
+	errors  strings.Builder // what was logged as an error
+}
+
+// heard is a notification about a thread that the adapter had by then.
+type heard struct {
+	thread, method string
+	params         params
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
+	s := &stage{t: t, calls: map[string]message{}, threads: map[string]string{}, prompt: state.UserMessage("first")}
+	log := slog.New(slog.NewTextHandler(&s.errors, &slog.HandlerOptions{Level: slog.LevelError}))
 	store, err := journal.Open(t.Context(), t.TempDir(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	h, err := hub.New(t.Context(), store, log)
-	if err != nil {
+	if s.hub, err = hub.New(t.Context(), store, log); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = h.Close(context.Background()) })
-	s := &stage{t: t, hub: h, calls: map[string]message{}}
-	s.conn = newConn(place{Provider, Provider, displayName, Config{Log: log}}, h, nil)
+	t.Cleanup(func() { _ = s.hub.Close(context.Background()) })
+	s.conn = newConn(place{Provider, Provider, displayName, Config{Log: log}}, s.hub, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nothing runs beside the reader
 	t.Cleanup(s.conn.running.Wait)
-	s.conn.ctx = ctx
-	s.conn.wire, s.conn.epoch, s.conn.calls, s.conn.stop = &s.sent, "e", map[int]*call{}, func() {}
-	h.SetUpstream(s, []state.Link{{Key: Provider, Provider: Provider, DisplayName: "Codex", Status: state.LinkUp, Epoch: "e"}})
+	s.conn.ctx, s.conn.wire, s.conn.epoch, s.conn.calls, s.conn.stop = ctx, &s.sent, "e", map[int]*call{}, func() {}
+	s.hub.SetUpstream(s, []state.Link{{Key: Provider, Provider: Provider, DisplayName: "Codex", Status: state.LinkUp, Epoch: "e"}})
 	return s
 }
 
@@ -68,24 +74,13 @@ func (p *paper) write(_ context.Context, msg []byte) error {
 	return err
 }
 
-// CreateSession answers as Codex did.
-func (s *stage) CreateSession(ctx context.Context, _ state.NewSession) (string, error) {
-	var a attached
-	if err := json.Unmarshal(s.result, &a); err != nil {
-		return "", err
-	}
-	th, _, err := s.conn.enter(ctx, a.Thread, a.Model)
-	if err != nil {
-		return "", err
-	}
-	return th.uri, nil
+// CreateSession and Dispatch are not called: the stage does what they would do when
+// Codex answers.
+func (s *stage) CreateSession(context.Context, state.NewSession) (string, error) {
+	return "", errLost
 }
 
-// Dispatch remembers the message: its turn begins when Codex answers.
-func (s *stage) Dispatch(_ context.Context, _ string, _ *state.Session, a state.Action) error {
-	s.prompt = a.(*state.SessionTurnStarted).Message
-	return nil
-}
+func (s *stage) Dispatch(context.Context, string, *state.Session, state.Action) error { return errLost }
 
 func (s *stage) Answer(ctx context.Context, r state.Request, d state.Decision) error {
 	return s.conn.Answer(ctx, r, d)
@@ -101,25 +96,62 @@ func (s *stage) in(line []byte) {
 	asked := s.calls[string(m.ID)]
 	switch {
 	case m.Method != "" || m.Result == nil:
-		s.conn.receive(s.t.Context(), m, line)
-	case asked.Method == "thread/start":
-		s.result = m.Result
-		var err error
-		if s.id, err = s.hub.Create(s.t.Context(), state.NewSession{Provider: Provider, Folder: "/w"}, "first"); err != nil {
-			s.t.Fatal(err)
+		var p params
+		if json.Unmarshal(m.Params, &p) == nil && m.ID == nil && s.threads[p.ThreadID] != "" {
+			s.heard = append(s.heard, heard{p.ThreadID, m.Method, p})
 		}
+		s.conn.receive(s.t.Context(), m, line)
+	case asked.Method == "thread/start" || asked.Method == "thread/resume":
+		s.attach(m.Result)
 	case asked.Method == "turn/start":
 		var r struct {
 			Turn struct{ ID string }
 		}
-		var p struct{ ThreadID string }
+		var p struct {
+			ThreadID string
+			Input    json.RawMessage
+		}
 		if errors.Join(json.Unmarshal(m.Result, &r), json.Unmarshal(asked.Params, &p)) != nil {
 			s.t.Fatal("no turn")
+		}
+		if p.Input != nil {
+			s.prompt = state.UserMessage(wireItem{Content: p.Input}.message())
 		}
 		if th := s.conn.threads[p.ThreadID]; th != nil && th.turn != r.Turn.ID {
 			th.begin(s.t.Context(), s.conn, r.Turn.ID, s.prompt)
 		}
 	}
+}
+
+// attach makes a session of a thread that was started or resumed, and catches up
+// with it.
+func (s *stage) attach(result json.RawMessage) {
+	s.t.Helper()
+	var a attached
+	if err := json.Unmarshal(result, &a); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.threads[a.Thread.ID] != "" { // resumed once more
+		return
+	}
+	th, st, err := s.conn.enter(s.t.Context(), a.Thread, a.Model)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.id = a.Thread.ID
+	s.threads[th.id] = s.id
+	turns, more := a.turns()
+	for _, t := range turns { // all of it is to be shown
+		for _, w := range t.Items {
+			if w.Status != "inProgress" {
+				s.heard = append(s.heard, heard{th.id, "item/completed", params{TurnID: t.ID, Item: w}})
+			}
+		}
+		if t.Status != "inProgress" {
+			s.heard = append(s.heard, heard{th.id, "turn/completed", params{Turn: t.wireTurn}})
+		}
+	}
+	s.conn.reconcile(s.t.Context(), th, st, a.Thread, turns, more)
 }
 
 // said plays a message to Codex. A decision goes through the door it has to.
@@ -141,11 +173,13 @@ func (s *stage) said(line []byte) {
 	if json.Unmarshal(r.Decision, &word) != nil {
 		return
 	}
-	for _, a := range s.view().Approvals {
-		_, offered := a.Request.Option(word) // one recording says a word that no Codex knows
-		if offered && a.State == approvals.Pending && string(a.Request.UpstreamID) == string(m.ID) {
-			if _, err := s.hub.Decide(s.t.Context(), "me", a.ID, a.Digest, a.Nonce, state.Decision{OptionID: word}); err != nil {
-				s.t.Errorf("decision %s: %v", word, err)
+	for _, id := range s.threads {
+		for _, a := range s.session(id).Approvals {
+			_, offered := a.Request.Option(word) // one recording says a word that no Codex knows
+			if offered && a.State == approvals.Pending && string(a.Request.UpstreamID) == string(m.ID) {
+				if _, err := s.hub.Decide(s.t.Context(), "me", a.ID, a.Digest, a.Nonce, state.Decision{OptionID: word}); err != nil {
+					s.t.Errorf("decision %s: %v", word, err)
+				}
 			}
 		}
 	}
@@ -153,7 +187,12 @@ func (s *stage) said(line []byte) {
 
 func (s *stage) view() snapshot.Session {
 	s.t.Helper()
-	v, err := s.hub.Session(s.id)
+	return s.session(s.id)
+}
+
+func (s *stage) session(id string) snapshot.Session {
+	s.t.Helper()
+	v, err := s.hub.Session(id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -194,38 +233,46 @@ func (s *stage) play(file string) {
 	}
 }
 
-// TestRecordings replays what the real Codex has said, of both versions, and
-// checks what must hold of any session: what Codex called complete is shown as
-// it was completed, and no turn, call or request is left open that ended.
-func TestRecordings(t *testing.T) {
+// shared is the folder of what does not belong to the module: recordings, schemas.
+func shared(path ...string) string {
 	root := os.Getenv("NOD_SHARED")
 	if root == "" {
 		root = filepath.Join("..", "..", "..", "shared")
 	}
-	files, _ := filepath.Glob(filepath.Join(root, "recordings", "codex", "*.jsonl"))
+	return filepath.Join(append([]string{root}, path...)...)
+}
+
+// TestRecordings replays what the real Codex has said, of both versions, and
+// checks what must hold of any session: what Codex called complete is shown as
+// it was completed, and no turn, call or request is left open that ended.
+func TestRecordings(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"*.jsonl", filepath.Join("*", "*.jsonl")} {
+		more, _ := filepath.Glob(shared("recordings", "codex", pattern))
+		files = append(files, more...)
+	}
 	if len(files) == 0 {
 		t.Skip("the recordings of Codex are not here; NOD_SHARED may name the folder that holds them")
 	}
-	played := 0
 	schema := schematest.Pinned(t)
+	turns := 0
 	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Count(string(b), `"method":"thread/start"`) != 1 || strings.Contains(filepath.Base(file), "malformed") {
-			continue // it attaches to another's thread, or says what no client of ours would
-		}
-		played++
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			s := newStage(t)
 			s.play(file)
-			checkSession(t, s, b)
-			checkValid(t, schema, s.view())
+			for thread, id := range s.threads {
+				v := s.session(id)
+				s.check(thread, v)
+				checkValid(t, schema, v)
+				turns += len(v.State.Turns)
+			}
+			if s.errors.Len() > 0 {
+				t.Errorf("logged: %s", s.errors.String())
+			}
 		})
 	}
-	if played < 30 {
-		t.Errorf("only %d recordings were played", played)
+	if turns < 80 {
+		t.Errorf("the recordings have only %d turns", turns)
 	}
 }
 
@@ -250,34 +297,40 @@ func checkValid(t *testing.T, schema *schematest.Validator, v snapshot.Session) 
 	}
 }
 
-func checkSession(t *testing.T, s *stage, recording []byte) {
-	v := s.view()
+// check holds a session against what was said about its thread.
+func (s *stage) check(thread string, v snapshot.Session) {
+	t := s.t
 	shown := map[string]string{} // text by item id
 	calls := map[string]state.ToolCall{}
 	for n := range snapshot.TurnCount(v.State) {
 		for i := range snapshot.PartCount(v.State, n) {
-			p := snapshot.PartAt(v.State, n, i)
-			switch p := p.(type) {
+			if snapshot.Superseded(v.State, n, i) {
+				continue
+			}
+			switch p := snapshot.PartAt(v.State, n, i).(type) {
 			case *state.MarkdownPart:
-				shown[p.ID] += p.Content.String()
+				shown[strings.TrimSuffix(p.ID, "/completed")] += p.Content.String()
+				if p.Meta["nod.joined"] != nil && n < len(v.State.Turns) && v.State.Turns[n].State == state.TurnComplete {
+					t.Errorf("message %s is still shown without its begin", p.ID)
+				}
 			case *state.ToolCallPart:
 				calls[p.ToolCall.ToolCallID] = p.ToolCall
+				if p.ToolCall.Open() && n < len(v.State.Turns) {
+					t.Errorf("call %s is %s though its turn ended", p.ToolCall.ToolCallID, p.ToolCall.Status)
+				}
+			case *state.NotificationPart:
+				if p.Meta["nod.raw"] != nil {
+					t.Errorf("not understood: %s", p.Content.Text)
+				}
 			}
 		}
 	}
 	ended := 0
-	for line := range strings.Lines(string(recording)) {
-		var rec struct {
-			Dir string
-			Msg struct {
-				Method string
-				Params params
-			}
-		}
-		if json.Unmarshal([]byte(line), &rec) != nil || rec.Dir != "in" {
+	for _, h := range s.heard {
+		if h.thread != thread {
 			continue
 		}
-		switch p := rec.Msg.Params; rec.Msg.Method {
+		switch p := h.params; h.method {
 		case "turn/completed":
 			ended++
 		case "item/completed":
@@ -286,12 +339,16 @@ func checkSession(t *testing.T, s *stage, recording []byte) {
 				if shown[p.Item.ID] != p.Item.Text {
 					t.Errorf("message %s: %q is shown, %q was said", p.Item.ID, shown[p.Item.ID], p.Item.Text)
 				}
+			case "mcpToolCall", "fileChange":
+				if c := calls[p.Item.ID]; c.Success == nil && c.Reason != state.CancelledDenied {
+					t.Errorf("call %s is %s though it ended", p.Item.ID, c.Status)
+				}
 			case "commandExecution":
 				c := calls[p.Item.ID]
 				if c.Open() {
 					t.Errorf("command %s is %s though it ended", p.Item.ID, c.Status)
 				}
-				if p.Item.Status == "declined" && c.Reason != state.CancelledDenied && c.Reason != state.CancelledSkipped {
+				if p.Item.Status == "declined" && c.Reason != state.CancelledDenied && c.Reason != state.CancelledSkipped && state.Value(c.Success) {
 					t.Errorf("command %s was declined, but is %s", p.Item.ID, c.Status)
 				}
 				if p.Item.Status == "completed" {
@@ -420,8 +477,11 @@ func TestUnknownMessagesAreNotFatal(t *testing.T) {
 	if m, ok := parts[len(parts)-1].(*state.MarkdownPart); !ok || m.Content.String() != "still here" {
 		t.Errorf("%+v", parts)
 	}
-	if c, ok := parts[0].(*state.ToolCallPart); !ok || c.ToolCall.Status != state.ToolCompleted {
-		t.Errorf("an unknown item is shown as %+v", parts[0])
+	if n, ok := parts[0].(*state.NotificationPart); !ok || !strings.Contains(string(n.Meta["nod.raw"]), "newThing") {
+		t.Errorf("an unknown notification is shown as %+v", parts[0])
+	}
+	if c, ok := parts[1].(*state.ToolCallPart); !ok || c.ToolCall.Status != state.ToolCompleted || !strings.Contains(*c.ToolCall.ToolInput, `"hologram"`) {
+		t.Errorf("an unknown item is shown as %+v", parts[1])
 	}
 }
 
@@ -457,18 +517,6 @@ func TestBackgroundCommandEndsAfterItsTurn(t *testing.T) {
 	cmd := v.Terminals.Get(*c.Content[0].Resource).Command()
 	if !cmd.IsComplete || *cmd.ExitCode != 0 || cmd.Output.String() != "one\ntwo\n" {
 		t.Errorf("%+v", cmd)
-	}
-}
-
-// TestC42ReusedID does not write into what is complete.
-func TestC42ReusedID(t *testing.T) {
-	s := newStage(t)
-	s.begin()
-	completed := `{"method":"item/completed","params":{"threadId":"th","turnId":"tu","item":{"type":"agentMessage","id":"m","text":"first"}}}`
-	s.lines(completed, completed, strings.Replace(completed, "first", "second", 1))
-	parts := s.view().State.ActiveTurn.ResponseParts.Slice()
-	if len(parts) != 1 || parts[0].(*state.MarkdownPart).Content.String() != "first" {
-		t.Errorf("%+v", parts)
 	}
 }
 

@@ -111,11 +111,11 @@ func (cfg Config) startServer(ctx context.Context, path string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.Output()
 	if err != nil {
-		return notStarted(err)
+		return cannotStart(err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	if err != nil {
-		return notStarted(err)
+		return cannotStart(err)
 	}
 	r := record{PID: pid, Group: cmd.Process.Pid, Program: path}
 	if p, err := process.NewProcess(int32(pid)); err == nil {

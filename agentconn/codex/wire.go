@@ -55,7 +55,7 @@ type stdio struct {
 func (c *conn) child(ctx context.Context, path string) (dialled, error) {
 	p, err := agentconn.StartProcess(ctx, c.log, path, []string{"app-server"}, append([]string{"CODEX_HOME"}, c.place.cfg.Env...))
 	if err != nil {
-		return dialled{}, notStarted(err)
+		return dialled{}, cannotStart(err)
 	}
 	c.log.Info("started", "program", path, "pid", p.PID())
 	return dialled{wire: &stdio{p, bufio.NewReaderSize(p.Stdout, 64<<10)}, epoch: rand.Text()}, nil
@@ -147,7 +147,7 @@ func (w web) end() (error, string) {
 	return nil, ""
 }
 
-// notStarted is the error of a program that cannot be run at all.
-func notStarted(err error) error {
+// cannotStart is the error of a program that cannot be run at all.
+func cannotStart(err error) error {
 	return &agentconn.PublicError{Message: "Codex could not be started. Run “codex --version” in a terminal to see why.", Err: err}
 }

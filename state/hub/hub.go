@@ -362,6 +362,7 @@ func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, a
 
 // begin records a new session.
 func (h *Hub) begin(ctx context.Context, m *state.SessionSummary, actions []state.Action) (*session, error) {
+	ctx = context.WithoutCancel(ctx) // the agent has it, whether or not the link is being ended
 	at := h.now()
 	summary := *m
 	summary.CreatedAt, summary.ModifiedAt = cmp.Or(m.CreatedAt, at), cmp.Or(m.ModifiedAt, at)

@@ -372,11 +372,11 @@ func (s *session) bounded(n *next, e state.Envelope) (state.Envelope, bool) {
 		switch p := a.Part.(type) {
 		case *state.MarkdownPart:
 			if text, _ := within(0, p.Content.String()); len(text) != p.Content.Len() {
-				e.Action = &state.SessionResponsePart{TurnID: a.TurnID, Part: &state.MarkdownPart{ID: p.ID, Content: state.NewText(text)}}
+				e.Action = &state.SessionResponsePart{TurnID: a.TurnID, Part: &state.MarkdownPart{ID: p.ID, Content: state.NewText(text), Meta: p.Meta}}
 			}
 		case *state.ReasoningPart:
 			if text, _ := within(0, p.Content.String()); len(text) != p.Content.Len() {
-				e.Action = &state.SessionResponsePart{TurnID: a.TurnID, Part: &state.ReasoningPart{ID: p.ID, Content: state.NewText(text)}}
+				e.Action = &state.SessionResponsePart{TurnID: a.TurnID, Part: &state.ReasoningPart{ID: p.ID, Content: state.NewText(text), Meta: p.Meta}}
 			}
 		}
 	case *state.SessionToolCallContentChanged:

@@ -37,8 +37,16 @@ func (s Session) Find(text string, most int, shown func(string) string) (hits []
 		return len(hits) < most
 	}
 	for turn := TurnCount(s.State) - 1; turn >= 0; turn-- {
+		gone := map[string]bool{} // ids of parts in whose place others stand
 		for i := PartCount(s.State, turn) - 1; i >= 0; i-- {
-			if !look(Part{Kind: Response, Turn: turn, Index: i}, s.texts(PartAt(s.State, turn, i))) {
+			p := PartAt(s.State, turn, i)
+			if gone[partID(p)] {
+				continue
+			}
+			if id := supersedes(p); id != "" {
+				gone[id] = true
+			}
+			if !look(Part{Kind: Response, Turn: turn, Index: i}, s.texts(p)) {
 				return hits
 			}
 		}

@@ -5,6 +5,7 @@ package snapshot
 
 import (
 	"bytes"
+	"encoding/json"
 	"iter"
 	"maps"
 	"slices"
@@ -143,6 +144,47 @@ func PartAt(s *state.Session, turn, i int) state.ResponsePart {
 	return s.ActiveTurn.ResponseParts.At(i)
 }
 
+// Superseded reports whether a later part of a turn says all that a part says, and
+// more: then the part is not shown any more.
+func Superseded(s *state.Session, turn, i int) bool {
+	id := partID(PartAt(s, turn, i))
+	if id == "" {
+		return false
+	}
+	for later := i + 1; later < PartCount(s, turn); later++ {
+		if supersedes(PartAt(s, turn, later)) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// partID is the id of a part that text can be added to.
+func partID(p state.ResponsePart) string {
+	switch p := p.(type) {
+	case *state.MarkdownPart:
+		return p.ID
+	case *state.ReasoningPart:
+		return p.ID
+	}
+	return ""
+}
+
+// supersedes is the id of the part in whose place a part stands, or "".
+func supersedes(p state.ResponsePart) (id string) {
+	var meta state.Meta
+	switch p := p.(type) {
+	case *state.MarkdownPart:
+		meta = p.Meta
+	case *state.ReasoningPart:
+		meta = p.Meta
+	}
+	if raw := meta["nod.supersedes"]; raw != nil {
+		_ = json.Unmarshal(raw, &id) // odd: none
+	}
+	return id
+}
+
 // Changed returns the parts by which two states that follow one another differ.
 // Parts of a state never change in place, so identity tells; no action can be
 // forgotten here.
@@ -175,6 +217,13 @@ func Changed(before, after *state.Session) []Part {
 		if is != nil && is.ID == was.ID {
 			for i := range is.ResponseParts.Changed(was.ResponseParts) {
 				out = append(out, Part{Kind: Response, Turn: n, Index: i})
+				if old := supersedes(is.ResponseParts.At(i)); old != "" && i >= was.ResponseParts.Len() {
+					for k, p := range was.ResponseParts.Backward() {
+						if partID(p) == old {
+							out = append(out, Part{Kind: Response, Turn: n, Index: k})
+						}
+					}
+				}
 			}
 		} else { // it has ended, which may have ended calls
 			for i, p := range after.Turns[n].ResponseParts {

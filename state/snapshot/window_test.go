@@ -54,3 +54,21 @@ func TestPagesCoverASession(t *testing.T) {
 		}
 	}
 }
+
+// TestFindPassesOverWhatIsGone: a text that another stands for is not found twice.
+func TestFindPassesOverWhatIsGone(t *testing.T) {
+	s := Session{State: &state.Session{Turns: []*state.Turn{{ResponseParts: []state.ResponsePart{
+		&state.MarkdownPart{ID: "m", Content: state.NewText("half a needle")},
+		&state.NotificationPart{Content: state.Plain("between")},
+		&state.MarkdownPart{ID: "m/completed", Content: state.NewText("the whole needle"), Meta: state.Meta{"nod.supersedes": []byte(`"m"`)}},
+	}}}}}
+	hits := s.Find("needle", 10, func(s string) string { return s })
+	if len(hits) != 1 || hits[0].At.Index != 2 {
+		t.Errorf("%+v", hits)
+	}
+	for i, want := range []bool{true, false, false} {
+		if Superseded(s.State, 0, i) != want {
+			t.Errorf("part %d", i)
+		}
+	}
+}
