@@ -23,8 +23,8 @@ func request() state.Request {
 // describe it.
 var bound = map[string]bool{
 	"Session": true, "TurnID": true, "ToolCallID": true, "Provider": true, "Epoch": true, "UpstreamID": true,
-	"Method": true, "Params": true, "Input": true, "Diff": true, "Cwd": true,
-	"Caution": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Editable": false, "Questions": false,
+	"Method": true, "Params": true, "Input": true, "Diff": true, "Details": true, "Cwd": true, "Environment": true,
+	"Caution": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Explains": false, "Editable": false, "Questions": false,
 }
 
 // TestDigestBindsEveryField changes each field in turn, and fails on a field
@@ -43,9 +43,12 @@ func TestDigestBindsEveryField(t *testing.T) {
 		}
 		r := request()
 		f := reflect.ValueOf(&r).Elem().Field(i)
-		if f.Kind() == reflect.String {
+		switch {
+		case f.Kind() == reflect.String:
 			f.SetString(f.String() + "x")
-		} else {
+		case name == "Details":
+			r.Details = []state.Detail{{Text: "x"}}
+		default:
 			f.SetBytes(append(append([]byte{}, f.Bytes()...), 'x'))
 		}
 		if Digest(r) == base {
