@@ -237,3 +237,27 @@ func (r *InputRequest) Answered(answers map[string]Answer) map[string]InputAnswe
 	}
 	return out
 }
+
+// WebAddress reports whether a text is an address that a browser may open for a
+// person who has read it: http or https, to a host that stands in it as it is.
+func WebAddress(text string) bool {
+	before, host, _ := AddressParts(text)
+	return before != "" && host != ""
+}
+
+// AddressParts cuts a web address around its host, to show whose it is. before is
+// "" if it is none.
+func AddressParts(text string) (before, host, after string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
+		return "", "", ""
+	}
+	start := strings.Index(text, "//") + len("//")
+	if u.User != nil {
+		start += strings.LastIndex(text[start:start+strings.IndexAny(text[start:]+"/", "/?#")], "@") + 1
+	}
+	if !strings.HasPrefix(text[start:], u.Host) {
+		return "", "", ""
+	}
+	return text[:start], u.Host, text[start+len(u.Host):]
+}

@@ -480,8 +480,11 @@ func TestUnifiedDiff(t *testing.T) {
 // only be denied.
 func TestR20MoreThanIsShown(t *testing.T) {
 	for name, field := range map[string]string{
-		"network":       `"networkApprovalContext":{"host":"example.org"}`,
-		"another kind":  `"kind":"writeStdin"`,
+		"network":       `"networkApprovalContext":{"host":"example.org","protocol":"https","port":8443}`,
+		"more rights":   `"additionalPermissions":{"network":{"enabled":true},"camera":true}`,
+		"another place": `"additionalPermissions":{"fileSystem":{"entries":[{"access":"write","path":{"type":"special","value":{"kind":"unknown","path":"/x"}}}]}}`,
+		"a skill":       `"skillMetadata":{"pathToSkillsMd":"/s/SKILL.md","trusts":"all"}`,
+		"another kind":  `"kind":"telepathy"`,
 		"unknown field": `"alsoGrants":"everything"`,
 	} {
 		s := newStage(t)

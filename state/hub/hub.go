@@ -36,7 +36,8 @@ type Upstream interface {
 	CreateSession(ctx context.Context, provider, uri, folder string) ([]state.Action, error)
 	// Dispatch carries out a client-dispatchable action on a session.
 	Dispatch(ctx context.Context, s *state.Session, a state.Action) error
-	// Answer sends a decision. It returns once the bytes are written.
+	// Answer sends a decision. It returns once the bytes are written;
+	// state.ErrReasonLost says that they were, without the reason.
 	Answer(ctx context.Context, r state.Request, d state.Decision) error
 }
 
