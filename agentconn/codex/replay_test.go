@@ -27,6 +27,7 @@ type stage struct {
 	t      *testing.T
 	conn   *conn
 	hub    *hub.Hub
+	data   string // folder of the journal
 	id     string // of the session
 	calls  map[string]message
 	prompt state.Message
@@ -37,7 +38,8 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	store, err := journal.Open(t.Context(), t.TempDir(), log)
+	data := t.TempDir()
+	store, err := journal.Open(t.Context(), data, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close(context.Background()) })
-	s := &stage{t: t, hub: h, calls: map[string]message{}}
+	s := &stage{t: t, data: data, hub: h, calls: map[string]message{}}
 	s.conn = Adapter{Command: "codex", Log: log}.NewConn("e", h).(*conn)
 	s.conn.out, s.conn.calls, s.conn.stop = &s.sent, map[int]*call{}, func() {}
 	h.SetUpstream(s, []state.Link{{Provider: Provider, DisplayName: "Codex"}})
