@@ -37,6 +37,7 @@ type agent struct {
 	hub     *hub.Hub
 	answers []state.Decision
 	fail    error
+	deaf    error // what Answer returns
 }
 
 func (a *agent) CreateSession(context.Context, string, string, string) ([]state.Action, error) {
@@ -58,7 +59,7 @@ func (a *agent) Dispatch(ctx context.Context, s *state.Session, act state.Action
 
 func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
 	a.answers = append(a.answers, d)
-	return nil
+	return a.deaf
 }
 
 // site is a server with everything below it, and a browser that has logged in.

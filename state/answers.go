@@ -53,9 +53,12 @@ func (q *Question) Hint() string {
 	unit := ""
 	switch q.Kind {
 	case "text":
-		unit = " characters"
+		unit = " character"
 	case "multi-select":
-		unit = " choices"
+		unit = " choice"
+	}
+	if last := q.Max; unit != "" && string(last) != "1" && (hasHigh || string(q.Min) != "1") {
+		unit += "s"
 	}
 	switch {
 	case hasLow && hasHigh:

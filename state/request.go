@@ -57,8 +57,9 @@ type Request struct {
 
 // Detail is a further text of a Request.
 type Detail struct {
-	Label string
-	Text  string
+	Label  string
+	Text   string
+	Option string // id of the option that it is about; "" if it is about all that approve
 }
 
 // SameAs reports whether two requests are one: they came under one id over one

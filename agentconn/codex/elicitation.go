@@ -223,8 +223,11 @@ func formQuestions(schema json.RawMessage) (questions []state.Question, ok bool)
 			return nil, false
 		}
 		q := state.Question{
-			ID: m.name, Kind: p.Type, Message: cmp.Or(p.Title, m.name), Title: state.Optional(p.Description),
+			ID: m.name, Kind: p.Type, Message: cmp.Or(p.Description, p.Title, m.name),
 			Required: new(slices.Contains(required, m.name)), DefaultValue: set(p.Default),
+		}
+		if p.Description != "" {
+			q.Title = new(cmp.Or(p.Title, m.name))
 		}
 		switch p.Type {
 		case "string":

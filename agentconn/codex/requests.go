@@ -340,16 +340,17 @@ func amendmentID(n int) string { return fmt.Sprint("amendment-", n) }
 func offerAmendments(r *state.Request, p requestParams) {
 	for n, d := range p.amendments() {
 		o := state.ConfirmationOption{ID: amendmentID(n), Kind: state.OptionApprove, Group: new(forGood)}
-		detail := state.Detail{Label: "Permanent rule, only if you choose it below: every session may then run commands that begin with"}
+		detail := state.Detail{Option: o.ID}
 		switch {
 		case d.Execpolicy != nil:
-			o.Label, detail.Text = "Approve, and write the permanent rule", plainJSON(d.Execpolicy.Prefix)
+			o.Label = "Approve, and write the permanent rule"
+			detail.Label, detail.Text = "The permanent rule: every session may run commands that begin with", plainJSON(d.Execpolicy.Prefix)
 		case d.Network.Amendment.Action == "allow":
-			o.Label, detail.Text = "Always allow "+d.Network.Amendment.Host+" (permanent rule)", d.Network.Amendment.Host
-			detail.Label = "Permanent rule, only if you choose it below: every session may then reach"
+			o.Label = "Always allow this host (permanent rule)"
+			detail.Label, detail.Text = "The permanent rule: every session may reach", d.Network.Amendment.Host
 		case d.Network.Amendment.Action == "deny":
-			o.Label, detail.Text = "Always deny "+d.Network.Amendment.Host+" (permanent rule)", d.Network.Amendment.Host
-			o.Kind, detail.Label = state.OptionDeny, "Permanent rule, only if you choose it below: no session may then reach"
+			o.Label, o.Kind = "Always deny this host (permanent rule)", state.OptionDeny
+			detail.Label, detail.Text = "The permanent rule: no session may reach", d.Network.Amendment.Host
 		default: // an action that nobody knows
 			continue
 		}

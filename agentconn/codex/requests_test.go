@@ -90,7 +90,7 @@ var asks = []struct {
 		name: "command, 0.122", before: startCommand, method: "item/commandExecution/requestApproval",
 		params: `"threadId":"th","turnId":"tu","itemId":"c","command":"/bin/bash -lc 'git push'","cwd":"/w","commandActions":[{"type":"unknown","command":"git push"}],"proposedExecpolicyAmendment":["git","push"]`,
 		kind:   state.RequestCommand, title: "Run a command?",
-		details: []state.Detail{{Label: "Permanent rule, only if you choose it below: every session may then run commands that begin with", Text: `["git","push"]`}},
+		details: []state.Detail{{Label: "The permanent rule: every session may run commands that begin with", Text: `["git","push"]`, Option: "amendment-0"}},
 		answers: map[string]string{
 			"accept": `{"decision":"accept"}`, "acceptForSession": `{"decision":"acceptForSession"}`, "decline": `{"decision":"decline"}`, "cancel": `{"decision":"cancel"}`,
 			"amendment-0": `{"decision":{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["git","push"]}}}`,
@@ -101,7 +101,7 @@ var asks = []struct {
 		params: `"kind":"command","threadId":"th","turnId":"tu","itemId":"c","startedAtMs":1796005061967,"environmentId":"local","command":"ls","cwd":"/w","commandActions":[],"proposedExecpolicyAmendment":["ls"],` +
 			`"availableDecisions":["accept",{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["ls","<&>"]}},"cancel",{"newDecision":{}}]`,
 		kind: state.RequestCommand, title: "Run a command?",
-		details: []state.Detail{{Label: "Permanent rule, only if you choose it below: every session may then run commands that begin with", Text: `["ls","<&>"]`}},
+		details: []state.Detail{{Label: "The permanent rule: every session may run commands that begin with", Text: `["ls","<&>"]`, Option: "amendment-0"}},
 		answers: map[string]string{
 			"accept": `{"decision":"accept"}`, "acceptForSession": `{"decision":"acceptForSession"}`, "decline": `{"decision":"decline"}`, "cancel": `{"decision":"cancel"}`,
 			"amendment-0": `{"decision":{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["ls","\u003c\u0026\u003e"]}}}`,
@@ -133,8 +133,8 @@ var asks = []struct {
 		kind: state.RequestCommand, title: "Allow access to the network?",
 		details: []state.Detail{
 			{Label: "It wants to reach", Text: "registry.example.org (HTTPS)"},
-			{Label: "Permanent rule, only if you choose it below: every session may then reach", Text: "registry.example.org"},
-			{Label: "Permanent rule, only if you choose it below: no session may then reach", Text: "registry.example.org"},
+			{Label: "The permanent rule: every session may reach", Text: "registry.example.org", Option: "amendment-0"},
+			{Label: "The permanent rule: no session may reach", Text: "registry.example.org", Option: "amendment-1"},
 		},
 		answers: map[string]string{
 			"accept": `{"decision":"accept"}`, "acceptForSession": `{"decision":"acceptForSession"}`, "decline": `{"decision":"decline"}`, "cancel": `{"decision":"cancel"}`,
@@ -441,7 +441,7 @@ func TestFormOfAServer(t *testing.T) {
 	if want := "name:text mail:text n:integer rate:number ok:boolean one:single-select titled:single-select legacy:single-select many:multi-select manyTitled:multi-select"; strings.Join(short, " ") != want {
 		t.Errorf("%s", short)
 	}
-	for _, want := range []string{`"title":"Yours","message":"Name","required":false,"min":2,"max":9,"defaultValue":"Ada"`, `"message":"mail","required":true,"format":"email"`,
+	for _, want := range []string{`"title":"Name","message":"Yours","required":false,"min":2,"max":9,"defaultValue":"Ada"`, `"message":"mail","required":true,"format":"email"`,
 		`{"id":"1","label":"One"`, `{"id":"x","label":"The X"`, `"min":1,"max":2,"defaultValue":["p"]`, `{"id":"k","label":"The K"`} {
 		if !strings.Contains(strings.ReplaceAll(string(got), `,"Unknown":null`, ""), want) {
 			t.Errorf("%s lacks %s", got, want)

@@ -96,7 +96,7 @@ func Digest(r state.Request) string {
 		string(r.UpstreamID), r.Method, string(r.Params), r.Input, r.Diff, r.Cwd, r.Environment,
 	}
 	for _, d := range r.Details {
-		fields = append(fields, d.Label, d.Text)
+		fields = append(fields, d.Label, d.Text, d.Option)
 	}
 	for _, field := range fields {
 		var n [8]byte
