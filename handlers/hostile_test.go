@@ -392,7 +392,7 @@ var notShown = strings.Fields(`
 	ConfigPropertySchema.Title ConfigPropertySchema.Type ConfigSchema.Properties(key) ConfigSchema.Required ConfigSchema.Type
 	ContentRefPart.ContentType Customization.ClientID Customization.Contents Customization.Description Customization.Globs Customization.ID
 	Customization.Meta Customization.Meta(key) Customization.Name Customization.Nonce Customization.Type Customization.URI
-	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Answers(key) Decision.OptionID ErrorInfo.ErrorType ErrorInfo.Stack
+	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Answers(key) Decision.OptionID Detail.Option ErrorInfo.ErrorType ErrorInfo.Stack
 	FileSide.Content FileSide.URI Icon.ContentType Icon.Sizes Icon.Src Icon.Theme InputAnswer.FreeformValues InputAnswerValue.FreeformValues
 	InputAnswerValue.Kind InputAnswerValue.Value InputRequest.Answers(key) InputRequest.ID Link.Epoch MarkdownPart.ID
 	Message.Meta Message.Meta(key) MessageAttachment.ContentType MessageAttachment.Data MessageAttachment.DisplayKind MessageAttachment.Label

@@ -209,13 +209,17 @@ func (q *Question) JSON(a Answer) (v jsontext.Value, ok bool) {
 	return v, true
 }
 
-// Answered returns what AHP calls the answers of a decision. Secrets are left out.
+// Answered returns what AHP calls the answers of a decision, nil if there are
+// none. Secrets are left out.
 func (r *InputRequest) Answered(answers map[string]Answer) map[string]InputAnswer {
-	out := map[string]InputAnswer{}
+	var out map[string]InputAnswer
 	for _, q := range r.Questions {
 		a := answers[q.ID]
 		if q.Secret() || len(a.Given()) == 0 {
 			continue
+		}
+		if out == nil {
+			out = map[string]InputAnswer{}
 		}
 		value := &InputAnswerValue{Kind: q.Kind}
 		switch q.Kind {
