@@ -66,8 +66,10 @@ func TestEveryServerRequestIsClassified(t *testing.T) {
 
 const (
 	startFile = `{"method":"item/started","params":{"threadId":"th","turnId":"tu","item":{"type":"fileChange","id":"f","changes":[{"path":"/w/a","kind":{"type":"add"},"diff":"x\n"}]}}}`
-	toolMeta  = `{"codex_approval_kind":"mcp_tool_call","persist":["session","always"],"tool_name":"write_note","tool_annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true},"tool_description":"writes a note","tool_params":{"text":"hi","deep":{"n":[1]}},"tool_params_display":[{"name":"text","value":"hi","display_name":"The text"}]}`
-	form      = `{"type":"object","properties":{"name":{"type":"string","title":"Name","description":"Yours","minLength":2,"maxLength":9,"default":"Ada"},` +
+	// profile is what 0.171.0 asks for: paths come twice.
+	profile  = `{"network":{"enabled":true},"fileSystem":{"read":["/etc/ssl"],"write":["/srv/www"],"entries":[{"path":{"type":"path","path":"/etc/ssl"},"access":"read"},{"path":{"type":"path","path":"/srv/www"},"access":"write"}]}}`
+	toolMeta = `{"codex_approval_kind":"mcp_tool_call","persist":["session","always"],"tool_name":"write_note","tool_annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true},"tool_description":"writes a note","tool_params":{"text":"hi","deep":{"n":[1]}},"tool_params_display":[{"name":"text","value":"hi","display_name":"The text"}]}`
+	form     = `{"type":"object","properties":{"name":{"type":"string","title":"Name","description":"Yours","minLength":2,"maxLength":9,"default":"Ada"},` +
 		`"mail":{"type":"string","format":"email"},"n":{"type":"integer","minimum":1,"maximum":10},"rate":{"type":"number","default":0.5},"ok":{"type":"boolean","default":true},` +
 		`"one":{"type":"string","enum":["a","b"]},"titled":{"type":"string","oneOf":[{"const":"x","title":"The X"},{"const":"y","title":"The Y"}],"default":"y"},` +
 		`"legacy":{"type":"string","enum":["1","2"],"enumNames":["One","Two"]},"many":{"type":"array","minItems":1,"maxItems":2,"items":{"type":"string","enum":["p","q","r"]},"default":["p"]},` +
@@ -174,14 +176,31 @@ var asks = []struct {
 	},
 	{
 		name: "permissions, 0.171", method: "item/permissions/requestApproval",
-		params: `"threadId":"th","turnId":"tu","itemId":"p","startedAtMs":1,"environmentId":"local","cwd":"/w","permissions":{"fileSystem":{"entries":[{"access":"read","path":{"type":"special","value":{"kind":"root"}}}]},"network":{"enabled":true}}`,
+		params: `"threadId":"th","turnId":"tu","itemId":"p","environmentId":"local","startedAtMs":1796047380329,"cwd":"/w","reason":"to build","permissions":` + profile,
 		kind:   state.RequestPermissions, title: "Allow more than this session may?",
-		details: []state.Detail{{Label: "To read", Text: "the whole disk, /"}, {Label: "To reach over the network", Text: "any host, without asking"}},
+		details: []state.Detail{{Label: "To write, and read", Text: "/srv/www"}, {Label: "To read", Text: "/etc/ssl"}, {Label: "To reach over the network", Text: "any host, without asking"}},
 		answers: map[string]string{
-			"turn":    `{"permissions":{"fileSystem":{"entries":[{"access":"read","path":{"type":"special","value":{"kind":"root"}}}]},"network":{"enabled":true}},"scope":"turn"}`,
-			"session": `{"permissions":{"fileSystem":{"entries":[{"access":"read","path":{"type":"special","value":{"kind":"root"}}}]},"network":{"enabled":true}},"scope":"session"}`,
+			"turn": `{"permissions":` + profile + `,"scope":"turn"}`, "session": `{"permissions":` + profile + `,"scope":"session"}`, "decline": `{"permissions":{},"scope":"turn"}`,
+		},
+	},
+	{
+		name: "permissions in words", method: "item/permissions/requestApproval",
+		params: `"threadId":"th","turnId":"tu","itemId":"p","startedAtMs":1,"cwd":"/w","permissions":{"fileSystem":{"entries":[{"access":"read","path":{"type":"special","value":{"kind":"root"}}}]},"network":{"enabled":false}}`,
+		kind:   state.RequestPermissions, title: "Allow more than this session may?",
+		details: []state.Detail{{Label: "To read", Text: "the whole disk, /"}, {Label: "To reach over the network", Text: "nothing"}},
+		answers: map[string]string{
+			"turn":    `{"permissions":{"fileSystem":{"entries":[{"access":"read","path":{"type":"special","value":{"kind":"root"}}}]},"network":{"enabled":false}},"scope":"turn"}`,
+			"session": `{"permissions":{"fileSystem":{"entries":[{"access":"read","path":{"type":"special","value":{"kind":"root"}}}]},"network":{"enabled":false}},"scope":"session"}`,
 			"decline": `{"permissions":{},"scope":"turn"}`,
 		},
+	},
+	{
+		name: "command with more rights, 0.171", before: startCommand, method: "item/commandExecution/requestApproval",
+		params: `"kind":"command","threadId":"th","turnId":"tu","itemId":"c","startedAtMs":1796047381501,"environmentId":"local","reason":"May I?","command":"/bin/bash -lc 'touch /srv/x'","cwd":"/w","commandActions":[{"type":"unknown","command":"touch /srv/x"}],` +
+			`"additionalPermissions":{"network":{"enabled":true},"fileSystem":{"read":null,"write":["/srv/www"],"entries":[{"path":{"type":"path","path":"/srv/www"},"access":"write"}]}},"proposedExecpolicyAmendment":["touch","/srv/x"],"availableDecisions":["accept","cancel"]`,
+		kind: state.RequestCommand, title: "Run a command with more rights?",
+		details: []state.Detail{{Label: "To write, and read", Text: "/srv/www"}, {Label: "To reach over the network", Text: "any host, without asking"}},
+		answers: map[string]string{"accept": `{"decision":"accept"}`, "acceptForSession": `{"decision":"acceptForSession"}`, "decline": `{"decision":"decline"}`, "cancel": `{"decision":"cancel"}`},
 	},
 	{
 		name: "questions", method: "item/tool/requestUserInput",
