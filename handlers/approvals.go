@@ -45,7 +45,9 @@ func (s *Server) decide(c echo.Context) error {
 		}
 		ask := c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
 		if ask && c.FormValue("confirmed") == "" && a.State == approvals.Pending {
-			return s.confirm(c, a, v, o, d.EditedInput)
+			return s.render(c, http.StatusOK, views.ConfirmPage(views.Confirm{
+				Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: d.EditedInput, Answers: d.Answers,
+			}))
 		}
 	}
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
@@ -98,22 +100,4 @@ func answers(c echo.Context, q *state.InputRequest) map[string]state.Answer {
 		out[x.ID] = a
 	}
 	return out
-}
-
-func (s *Server) confirm(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, edited string) error {
-	page := views.Confirm{Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: edited}
-	if q := a.Request.Questions; q != nil {
-		for _, x := range q.Questions {
-			if x.Secret() {
-				page.Secrets = append(page.Secrets, x)
-				continue
-			}
-			for _, name := range []string{"q." + x.ID, "t." + x.ID} {
-				for _, value := range c.Request().PostForm[name] {
-					page.Answers = append(page.Answers, views.Field{Name: name, Value: value})
-				}
-			}
-		}
-	}
-	return s.render(c, http.StatusOK, views.ConfirmPage(page))
 }

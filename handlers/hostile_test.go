@@ -278,7 +278,7 @@ func (f *filler) pages(t *testing.T) map[string]string {
 		if a.State != approvals.Pending {
 			continue
 		}
-		c := views.Confirm{Approval: a, Session: s, From: s.ID, Option: a.Request.Options[0], Edited: f.value("edited by a person"), Answers: []views.Field{{Name: "q." + f.value("Question.ID"), Value: "x"}}}
+		c := views.Confirm{Approval: a, Session: s, From: s.ID, Option: a.Request.Options[0], Edited: f.value("edited by a person"), Answers: map[string]state.Answer{f.value("Question.ID"): {Selected: []string{"x"}, Text: f.value("typed by a person")}}}
 		draw(fmt.Sprint("confirm ", i), views.ConfirmPage(c))
 		if q := a.Request.Questions; q != nil {
 			given := map[string]state.Answer{q.Questions[0].ID: {Selected: []string{"chosen"}, Text: f.value("typed by a person")}}

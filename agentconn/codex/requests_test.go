@@ -12,6 +12,7 @@ import (
 
 	"nod/state"
 	"nod/state/approvals"
+	"nod/state/schematest"
 )
 
 // unanswered are the server requests that no card of nod's can answer.
@@ -361,10 +362,12 @@ func TestEveryAnswer(t *testing.T) {
 	}
 }
 
-// TestCardsGoAway: a turn's end takes every card along, of each kind.
+// TestCardsGoAway: what AHP is told of a card is valid, and a turn's end takes every card along, of each kind.
 func TestCardsGoAway(t *testing.T) {
+	schema := schematest.Pinned(t)
 	for _, c := range asks {
 		s, _ := put(t, c.before, c.method, "1", c.params)
+		checkValid(t, schema, s.view())
 		if s.view().State.Summary.Status.Activity() != state.StatusInputNeeded {
 			t.Errorf("%s: AHP does not say that input is needed", c.name)
 		}
