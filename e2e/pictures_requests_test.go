@@ -35,10 +35,17 @@ func TestPicturesOfRequests(t *testing.T) {
 		return path
 	}
 	line := "/bin/bash -lc 'rsync -az --delete --exclude=.git --exclude=node_modules ./dist/ deploy@shop.example.org:/srv/www/shop-2026-11-30/ && ssh deploy@shop.example.org sudo systemctl reload shop.service'"
-	show("rule", "item/commandExecution/requestApproval", object{
+	rule := show("rule", "item/commandExecution/requestApproval", object{
 		"itemId": "c", "command": line, "cwd": "/home/ada/projects/shop", "reason": "The release has to be copied to the server; the sandbox has no network.",
 		"proposedExecpolicyAmendment": []string{"/bin/bash", "-lc", strings.TrimSuffix(strings.TrimPrefix(line, "/bin/bash -lc '"), "'")},
 	}, command("c", line, "inProgress"))
+	a.all("request-rule-confirm", func(b *browser) {
+		b.goTo("about:blank")
+		b.goTo(w.base + rule)
+		b.until("the card", "document.querySelector('.card form')")
+		b.click(".card [value=amendment-0]")
+		b.until("the page", "document.querySelector('main.narrow .acts')")
+	})
 	show("rights", "item/commandExecution/requestApproval", object{
 		"itemId": "c", "command": "make publish", "cwd": "/home/ada/projects/shop", "environmentId": "build-box-eu-7", "skillMetadata": object{"pathToSkillsMd": "/home/ada/.codex/skills/publish/SKILL.md"},
 		"additionalPermissions": object{"network": object{"enabled": true}, "fileSystem": object{"read": []string{"/home/ada/.ssh/known_hosts", "/etc/ssl"}, "write": []string{"/srv/www/releases"}}},

@@ -447,6 +447,7 @@ func (c *conn) askToWrite(ctx context.Context, th *thread, item string, changes 
 	r.Kind, r.Title, r.Diff = state.RequestFileChange, "Change files?", unified(changes)
 	if grantRoot != "" {
 		r.Title = "Change files, and more below a folder?"
+		r.Options[0].Label, r.Options[0].Group = "Approve, and allow that folder", new(forSession)
 		r.Details = []state.Detail{{Label: "Approving also allows it, for this session, to write below", Text: grantRoot}}
 	}
 	c.askAbout(ctx, th, item, "Edit "+fileNames(changes), r)
