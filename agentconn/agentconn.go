@@ -63,7 +63,9 @@ type Conn interface {
 	// Dispatch carries out one client-dispatchable action on a session:
 	// SessionTurnStarted sends a message, SessionTurnCancelled stops the turn.
 	Dispatch(ctx context.Context, s *state.Session, a state.Action) error
-	// Answer sends a person's decision. It returns once the bytes are written.
+	// Answer sends a person's decision. It returns once the bytes are written and,
+	// if the decision has a Reason, the runtime has that; state.ErrReasonLost says
+	// that only the reason did not arrive.
 	Answer(ctx context.Context, r state.Request, d state.Decision) error
 }
 

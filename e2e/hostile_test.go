@@ -43,8 +43,8 @@ var hostile = []string{
 const inert = `(() => {
 	const attributes = {
 		html: 'lang', meta: 'charset name content', link: 'rel href', script: 'defer nonce src', a: 'href rel target', details: 'open',
-		time: 'datetime', form: 'method action', textarea: 'name placeholder rows required spellcheck autofocus',
-		button: 'name value formnovalidate', input: 'type name value required placeholder inputmode', bdi: 'dir', ol: 'start', li: '', label: 'for',
+		time: 'datetime', form: 'method action', textarea: 'name placeholder rows required spellcheck autofocus maxlength',
+		button: 'name value formnovalidate', input: 'type name value required placeholder inputmode autocomplete checked', bdi: 'dir', ol: 'start', li: '', label: 'for',
 	};
 	const plain = 'head title body main nav header aside section article div p span b i em strong small code pre ul table thead tbody ' +
 		'tr th td blockquote hr br del ins mark h1 h2 h3 h4 h5 h6 summary figure figcaption fieldset legend';
@@ -177,7 +177,25 @@ func attack(s *scene, text string) {
 		object{"id": text + "2", "header": text, "question": text},
 	}})
 	s.ask("x/"+text, object{"anything": text, text: 1})
+	s.ask("item/commandExecution/requestApproval", object{"itemId": text, "networkApprovalContext": object{"host": text, "protocol": text}, "proposedNetworkPolicyAmendments": []any{object{"host": text, "action": "allow"}}})
+	s.ask("item/permissions/requestApproval", object{"itemId": text, "reason": text, "permissions": object{"fileSystem": object{"write": []any{text}}}})
+	s.ask("item/tool/call", object{"callId": text, "tool": text, "namespace": text, "arguments": object{text: text}})
+	mcp := func(more object) {
+		more["serverName"], more["message"] = text, text
+		s.ask("mcpServer/elicitation/request", more)
+	}
+	mcp(object{"mode": "form", "_meta": object{text: text}, "requestedSchema": object{"type": "object", "properties": object{
+		text:       object{"type": "string", "title": text, "description": text, "default": text},
+		text + "2": object{"type": "string", "format": text, "enum": []any{text}, "enumNames": []any{text}, "default": text},
+		text + "3": object{"type": "array", "items": object{"anyOf": []any{object{"const": text, "title": text}}}, "default": []any{text}},
+	}}})
+	mcp(object{"mode": "form", "_meta": object{"codex_approval_kind": "mcp_tool_call", "tool_name": text, "tool_params": object{text: text}, "tool_description": text}, "requestedSchema": object{"type": "object", "properties": object{}}})
+	mcp(object{"mode": "url", "elicitationId": text, "url": "javascript:alert(1)//" + text})
+	mcp(object{"mode": text})
 }
+
+// cardsOfAttack is how many of these become cards.
+const cardsOfAttack = 12
 
 // TestC39HostileAgent has the agent say hostile things wherever it can say
 // anything: while it streams, when the turn has failed, and on a page that is
@@ -201,7 +219,7 @@ func TestC39HostileAgent(t *testing.T) {
 		attack(s, text)
 		s.say(s.id+"end", fmt.Sprintf("That was attack%02d.", i))
 		b.untilText("#turns .prose", fmt.Sprintf("attack%02d", i))
-		b.until("all cards", "document.querySelectorAll('.card').length === 5")
+		b.until("all cards", fmt.Sprintf("document.querySelectorAll('.card').length === %d", cardsOfAttack))
 		b.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('details').forEach(d => { d.open = true; })"))
 		g.harmless(w.base, when+", streamed")
 		if i%4 == 0 { // the confirm page has the same boxes
@@ -209,7 +227,7 @@ func TestC39HostileAgent(t *testing.T) {
 			b.until("the confirm page", "document.querySelector('main.narrow .bytes')")
 			g.harmless(w.base, when+", to be confirmed")
 			b.goTo(w.base + path)
-			b.until("the page", "document.querySelectorAll('.card').length === 5")
+			b.until("the page", fmt.Sprintf("document.querySelectorAll('.card').length === %d", cardsOfAttack))
 			g.harmless(w.base, when+", loaded")
 		}
 		s.notify("turn/completed", object{"turn": object{"id": s.id, "status": "failed", "durationMs": 1, "error": object{"message": text, "codexErrorInfo": text, "additionalDetails": text}}})

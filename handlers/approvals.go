@@ -34,12 +34,20 @@ func (s *Server) decide(c echo.Context) error {
 		return approvals.ErrOption
 	}
 	d := state.Decision{OptionID: o.ID}
+	if o.ID == a.Request.Explains {
+		d.Reason = strings.TrimSpace(lines(c.FormValue("reason")))
+	}
 	if o.Kind == state.OptionApprove {
 		d.EditedInput = edited(a.Request, c.FormValue("edited"))
 		d.Answers = answers(c, a.Request.Questions)
+		if wrong := a.Request.Questions.Wrong(d.Answers); len(wrong) > 0 && a.State == approvals.Pending {
+			return s.render(c, http.StatusUnprocessableEntity, views.AnswersPage(v, answeredOn(c, v), a, d.Answers, wrong))
+		}
 		ask := c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
 		if ask && c.FormValue("confirmed") == "" && a.State == approvals.Pending {
-			return s.confirm(c, a, v, o, d.EditedInput)
+			return s.render(c, http.StatusOK, views.ConfirmPage(views.Confirm{
+				Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: d.EditedInput, Answers: d.Answers,
+			}))
 		}
 	}
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
@@ -62,10 +70,12 @@ func answeredOn(c echo.Context, v snapshot.Session) string {
 	return v.ID
 }
 
-// edited returns what a person made of the input, "" if it is as it was. Forms
-// send line ends as \r\n.
+// lines undoes what forms make of line ends.
+func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+// edited returns what a person made of the input, "" if it is as it was.
 func edited(r state.Request, text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = lines(text)
 	if !r.Editable || text == "" || text == r.Input {
 		return ""
 	}
@@ -83,21 +93,11 @@ func answers(c echo.Context, q *state.InputRequest) map[string]state.Answer {
 	}
 	out := map[string]state.Answer{}
 	for _, x := range q.Questions {
-		out[x.ID] = state.Answer{Selected: form["q."+x.ID], Text: form.Get("t." + x.ID)}
+		a := state.Answer{Selected: form["q."+x.ID], Text: lines(form.Get("t." + x.ID))}
+		if x.Secret() {
+			a = state.Answer{Secret: a.Given()}
+		}
+		out[x.ID] = a
 	}
 	return out
-}
-
-func (s *Server) confirm(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, edited string) error {
-	page := views.Confirm{Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: edited}
-	if q := a.Request.Questions; q != nil {
-		for _, x := range q.Questions {
-			for _, name := range []string{"q." + x.ID, "t." + x.ID} {
-				for _, value := range c.Request().PostForm[name] {
-					page.Answers = append(page.Answers, views.Field{Name: name, Value: value})
-				}
-			}
-		}
-	}
-	return s.render(c, http.StatusOK, views.ConfirmPage(page))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"nod/state"
 	"nod/state/approvals"
 	"nod/state/hub"
 	"nod/views"
@@ -51,6 +52,12 @@ var (
 		"Nothing was sent. Use one of its buttons."}
 	problemLinkDown = &userError{"link-down", http.StatusServiceUnavailable, "The link to the agent is being made again, so your answer was not sent",
 		"The request still waits. Go back and answer it in a moment."}
+	problemReason = &userError{"reason-too-long", http.StatusBadRequest, "That reason cannot be sent",
+		"Nothing was sent. A reason may have up to 2,000 characters: shorten it and deny again."}
+	problemAnswers = &userError{"wrong-answers", http.StatusUnprocessableEntity, "An answer is not of the form that is asked for",
+		"Nothing was sent. Look at the request again and answer it there."}
+	problemReasonLost = &userError{"reason-lost", http.StatusOK, "It is denied, but your reason did not reach the agent",
+		"The denial stands. The turn may have been over already: send the reason as a message."}
 	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "nod cannot write to its data folder, so your answer was not sent",
 		"Is the disk full? Make room and answer again: the request still waits."}
 	problemNotRecorded = &userError{"not-written", http.StatusServiceUnavailable, "nod cannot write to its data folder, so nothing was changed",
@@ -72,6 +79,9 @@ var known = []struct {
 	{approvals.ErrChanged, problemChanged},
 	{approvals.ErrOption, problemOption},
 	{approvals.ErrNotEditable, problemOption},
+	{approvals.ErrReason, problemReason},
+	{approvals.ErrAnswers, problemAnswers},
+	{state.ErrReasonLost, problemReasonLost},
 	{echo.ErrNotFound, problemNoPage},
 	{echo.ErrMethodNotAllowed, problemNoPage},
 	{echo.ErrStatusRequestEntityTooLarge, problemTooLarge},

@@ -38,6 +38,7 @@ type agent struct {
 	hub     *hub.Hub
 	answers []state.Decision
 	fail    error
+	deaf    error // what Answer returns
 }
 
 func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
@@ -64,7 +65,7 @@ func (a *agent) Dispatch(ctx context.Context, _ string, s *state.Session, act st
 
 func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
 	a.answers = append(a.answers, d)
-	return nil
+	return a.deaf
 }
 
 // site is a server with everything below it, and a browser that has logged in.

@@ -218,7 +218,7 @@ func (f *filler) session() snapshot.Session {
 		}
 	}
 	s.Approvals = nil
-	for _, kind := range []state.RequestKind{state.RequestCommand, state.RequestFileChange, state.RequestQuestion, state.RequestUnknown} {
+	for _, kind := range []state.RequestKind{state.RequestCommand, state.RequestFileChange, state.RequestPermissions, state.RequestTool, state.RequestQuestion, state.RequestElsewhere, state.RequestUnknown} {
 		for _, st := range []approvals.State{approvals.Pending, approvals.Decided, approvals.Sent, approvals.Confirmed, approvals.AnsweredElsewhere, approvals.Expired, approvals.DeliveryUnknown} {
 			for _, question := range []string{"text", "number", "integer", "boolean", "single-select", "multi-select"} {
 				a := filled[approvals.Approval](f)
@@ -230,7 +230,7 @@ func (f *filler) session() snapshot.Session {
 				approve, deny := a.Request.Options[0], a.Request.Options[0]
 				approve.Kind, deny.Kind = state.OptionApprove, state.OptionDeny
 				a.Request.Options = []state.ConfirmationOption{approve, deny}
-				a.Decision.OptionID = approve.ID
+				a.Decision.OptionID, a.Request.Explains = approve.ID, deny.ID
 				if kind == state.RequestQuestion {
 					a.Request.Questions.Questions[0].Kind = question
 				} else {
@@ -278,8 +278,12 @@ func (f *filler) pages(t *testing.T) map[string]string {
 		if a.State != approvals.Pending {
 			continue
 		}
-		c := views.Confirm{Approval: a, Session: s, From: s.ID, Option: a.Request.Options[0], Edited: f.value("edited by a person"), Answers: []views.Field{{Name: "q." + f.value("Question.ID"), Value: "x"}}}
+		c := views.Confirm{Approval: a, Session: s, From: s.ID, Option: a.Request.Options[0], Edited: f.value("edited by a person"), Answers: map[string]state.Answer{f.value("Question.ID"): {Selected: []string{"x"}, Text: f.value("typed by a person")}}}
 		draw(fmt.Sprint("confirm ", i), views.ConfirmPage(c))
+		if q := a.Request.Questions; q != nil {
+			given := map[string]state.Answer{q.Questions[0].ID: {Selected: []string{"chosen"}, Text: f.value("typed by a person")}}
+			draw(fmt.Sprint("answers ", i), views.AnswersPage(s, s.ID, a, given, map[string]string{q.Questions[0].ID: "This needs an answer."}))
+		}
 	}
 	frame := func(name string, from views.Position) {
 		var b bytes.Buffer
@@ -381,21 +385,21 @@ func in(n *html.Node, classes ...string) bool {
 // not know of. Whoever shows one takes it from this list: the test has looked at it
 // since.
 var notShown = strings.Fields(`
-	ActiveTurn.ID AgentSelection.URI Answer.Selected Answer.Text Approval.Actor Approval.Digest Approval.ID Approval.Nonce
+	ActiveTurn.ID AgentSelection.URI Answer.Secret Answer.Selected Answer.Text Approval.Actor Approval.Digest Approval.ID Approval.Nonce
 	ChangesetSummary.Description ChangesetSummary.Label ChangesetSummary.URITemplate Child.ID Child.URI CommandPart.CommandID
 	CommandPart.CommandLine ConfigPropertySchema.Default ConfigPropertySchema.Description ConfigPropertySchema.Enum
 	ConfigPropertySchema.EnumDescriptions ConfigPropertySchema.EnumLabels ConfigPropertySchema.Properties(key) ConfigPropertySchema.Required
 	ConfigPropertySchema.Title ConfigPropertySchema.Type ConfigSchema.Properties(key) ConfigSchema.Required ConfigSchema.Type
 	ContentRefPart.ContentType Customization.ClientID Customization.Contents Customization.Description Customization.Globs Customization.ID
 	Customization.Meta Customization.Meta(key) Customization.Name Customization.Nonce Customization.Type Customization.URI
-	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Answers(key) Decision.OptionID ErrorInfo.ErrorType ErrorInfo.Stack
+	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Answers(key) Decision.OptionID Detail.Option ErrorInfo.ErrorType ErrorInfo.Stack
 	FileSide.Content FileSide.URI Icon.ContentType Icon.Sizes Icon.Src Icon.Theme InputAnswer.FreeformValues InputAnswerValue.FreeformValues
-	InputAnswerValue.Kind InputAnswerValue.Value InputRequest.Answers(key) InputRequest.ID InputRequest.URL Link.Epoch MarkdownPart.ID MarkdownPart.Meta MarkdownPart.Meta(key)
+	InputAnswerValue.Kind InputAnswerValue.Value InputRequest.Answers(key) InputRequest.ID Link.Epoch MarkdownPart.ID MarkdownPart.Meta MarkdownPart.Meta(key)
 	Message.Meta Message.Meta(key) MessageAttachment.ContentType MessageAttachment.Data MessageAttachment.DisplayKind MessageAttachment.Label
 	MessageAttachment.Meta MessageAttachment.Meta(key) MessageAttachment.ModelRepresentation MessageAttachment.Type MessageAttachment.URI Link.Key
 	MessageOrigin.Kind ModelSelection.Config ModelSelection.Config(key) NotificationPart.Meta NotificationPart.Meta(key) OpaquePart.Kind
-	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type PendingMessage.ID ProjectInfo.DisplayName ProjectInfo.URI Question.DefaultValue
-	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID ReasoningPart.Meta ReasoningPart.Meta(key) Request.Epoch Request.Provider Request.Session Request.ToolCallID
+	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type PendingMessage.ID ProjectInfo.DisplayName ProjectInfo.URI
+	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID ReasoningPart.Meta ReasoningPart.Meta(key) Request.Epoch Request.Explains Request.Provider Request.Session Request.ToolCallID
 	Request.TurnID Request.UpstreamID Session.ID Session.Meta Session.Meta(key) Session.Parent SessionActiveClient.ClientID
 	SessionActiveClient.DisplayName SessionConfigState.Values SessionConfigState.Values(key) SessionSummary.Provider SessionSummary.Resource
 	Terminal.Cwd Terminal.Title TerminalClaim.ClientID TerminalClaim.Kind TerminalClaim.Session TerminalClaim.ToolCallID TerminalClaim.TurnID

@@ -1,14 +1,23 @@
 package state
 
+import (
+	"errors"
+	"maps"
+	"slices"
+)
+
 // RequestKind tells what an agent wants of a person.
 type RequestKind string
 
 // Values of RequestKind.
 const (
-	RequestCommand    RequestKind = "command"    // to run Input
-	RequestFileChange RequestKind = "fileChange" // to write Diff
-	RequestQuestion   RequestKind = "question"   // answers to Questions
-	RequestUnknown    RequestKind = "unknown"    // nobody knows; only Params tell
+	RequestCommand     RequestKind = "command"     // to run Input
+	RequestFileChange  RequestKind = "fileChange"  // to write Diff
+	RequestPermissions RequestKind = "permissions" // more rights, as Details tell
+	RequestTool        RequestKind = "tool"        // to run a tool of some server with Details
+	RequestQuestion    RequestKind = "question"    // answers to Questions
+	RequestElsewhere   RequestKind = "elsewhere"   // what only another program can give; Caution tells which
+	RequestUnknown     RequestKind = "unknown"     // nobody knows; only Params tell
 )
 
 // Request is one thing that an agent asked for and waits on. AHP holds one
@@ -28,16 +37,29 @@ type Request struct {
 	Params     []byte
 
 	// What a person is shown.
-	Kind      RequestKind
-	Title     string // "Run a command?"
-	Caution   string // why it can only be refused; "" if all of it can be shown
-	Reason    string // why, in the agent's own words; "" if it gave none
-	Input     string // the exact text that will take effect
-	Diff      string // unified diff of what will be written
-	Cwd       string // folder it happens in
-	Options   []ConfirmationOption
-	Editable  bool // Input may be changed before it is approved
+	Kind        RequestKind
+	Title       string   // "Run a command?"
+	Caution     string   // why it can only be refused; "" if all of it can be shown
+	Reason      string   // why, in the agent's own words; "" if it gave none
+	Input       string   // the exact text that will take effect
+	Diff        string   // unified diff of what will be written
+	Details     []Detail `json:",omitzero"` // what else an approval allows or takes along
+	Cwd         string   // folder it happens in
+	Environment string   // where it happens; "" for the machine that nod runs on
+	Options     []ConfirmationOption
+	Explains    string // id of the option that may carry a person's reason; "" if none may
+	Editable    bool   // Input may be changed before it is approved
+
+	// Questions is what AHP shows of a request that no tool call shows; many
+	// such requests have no question in it.
 	Questions *InputRequest
+}
+
+// Detail is a further text of a Request.
+type Detail struct {
+	Label  string
+	Text   string
+	Option string // id of the option that it is about; "" if it is about all that approve
 }
 
 // SameAs reports whether two requests are one: they came under one id in one
@@ -60,13 +82,43 @@ func (r *Request) Option(id string) (ConfirmationOption, bool) {
 type Decision struct {
 	OptionID    string            `json:"optionId"`
 	EditedInput string            `json:"editedInput,omitempty"` // "" if Input was left as it is
+	Reason      string            `json:"reason,omitempty"`      // why, told to the agent after the answer
 	Answers     map[string]Answer `json:"answers,omitempty"`     // by question id
 }
+
+// MaxReason bounds the characters of a Decision's Reason.
+const MaxReason = 2000
+
+// ErrReasonLost says that a decision was delivered and its reason was not.
+var ErrReasonLost = errors.New("the reason did not reach the agent")
 
 // Answer answers one Question: Selected for choices, Text for the rest.
 type Answer struct {
 	Selected []string `json:"selected,omitempty"` // option ids
 	Text     string   `json:"text,omitempty"`
+	// Secret holds the whole answer to a secret question. It is sent, and never
+	// written down or shown.
+	Secret []string `json:"-"`
+}
+
+// Given returns all of an answer.
+func (a Answer) Given() []string {
+	given := slices.Concat(a.Selected, a.Secret)
+	if a.Text != "" {
+		given = append(given, a.Text)
+	}
+	return given
+}
+
+// Told returns the decision without its secrets.
+func (d Decision) Told() Decision {
+	told := maps.Clone(d.Answers)
+	for id, a := range told {
+		a.Secret = nil
+		told[id] = a
+	}
+	d.Answers = told
+	return d
 }
 
 // LinkStatus tells how a link to an agent runtime is.

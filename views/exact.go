@@ -29,6 +29,20 @@ func revealed(class, text string) templ.Component {
 	})
 }
 
+// revealedAddress is revealed for an address, its host emphasised. Where there is
+// no host, all of the text is shown alike.
+func revealedAddress(text, before, host, after string) templ.Component {
+	if host == "" {
+		return revealed("bytes", text)
+	}
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		// An address of which the host is known holds nothing that is hidden.
+		_, err := io.WriteString(w, `<pre class="bytes" tabindex="0"><bdi class="line" dir="ltr">`+
+			templ.EscapeString(before)+`<b class="host">`+templ.EscapeString(host)+`</b>`+templ.EscapeString(after)+`</bdi></pre>`)
+		return err
+	})
+}
+
 // told is revealed for text within a sentence.
 func told(text string) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {

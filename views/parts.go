@@ -122,6 +122,8 @@ func answerOf(s snapshot.Session, t *state.ToolCall) (state.ConfirmationOption, 
 
 func cancelWords(t *state.ToolCall, approved bool) string {
 	switch {
+	case t.Reason == state.CancelledDenied && t.ReasonMessage != nil:
+		return "Denied: " + Plain(t.ReasonMessage.Text)
 	case t.Reason == state.CancelledDenied:
 		return "Denied. It was not run."
 	case t.Reason == state.CancelledSkipped && approved:

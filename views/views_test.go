@@ -125,8 +125,8 @@ func TestEveryPartHasAPlace(t *testing.T) {
 // onCard are the fields of a Request that a card shows. The others are of use to
 // the program alone.
 var onCard = map[string]bool{
-	"Caution": true, "Reason": true, "Title": true, "Input": true, "Diff": true, "Cwd": true, "Method": true, "Params": true, "Options": true, "Questions": true,
-	"Session": false, "TurnID": false, "ToolCallID": false, "Provider": false, "Epoch": false, "UpstreamID": false, "Kind": false, "Editable": false,
+	"Caution": true, "Reason": true, "Title": true, "Input": true, "Diff": true, "Details": true, "Cwd": true, "Environment": true, "Method": true, "Params": true, "Options": true, "Questions": true,
+	"Session": false, "TurnID": false, "ToolCallID": false, "Provider": false, "Epoch": false, "UpstreamID": false, "Kind": false, "Explains": false, "Editable": false,
 }
 
 // TestR13EveryFieldOfACard hides a character in each text that an agent can put
@@ -155,10 +155,19 @@ func TestR13EveryFieldOfACard(t *testing.T) {
 			r.Diff = "--- x\n+++ x\n@@ -1 +1 @@\n-x\n+" + trick + "\n"
 		case n == len(fields)+2:
 			r.Params = []byte(trick)
+		case n == len(fields)+3:
+			r.Environment = trick
+		case n == len(fields)+4:
+			r.Details = []state.Detail{{Label: trick}}
+		case n == len(fields)+5:
+			r.Details = []state.Detail{{Text: trick}}
+		case n == len(fields)+6:
+			q.URL = new("https://example.org/" + trick)
+			r.Questions = q
 		}
 		return r
 	}
-	for n := range 14 {
+	for n := range 18 {
 		a := approvals.New(texts(n), 1)
 		a.Request.Options = texts(n).Options // as if nothing were wrong with the parameters
 		s := snapshot.Session{State: &state.Session{Summary: new(state.SessionSummary)}, Approvals: []*approvals.Approval{a}}

@@ -474,6 +474,9 @@ func decisionLabel(a *approvals.Approval) string {
 		return ""
 	}
 	o, _ := a.Request.Option(a.Decision.OptionID)
+	if a.Decision.Reason != "" {
+		return Plain(o.Label + ": " + a.Decision.Reason)
+	}
 	return Plain(o.Label)
 }
 

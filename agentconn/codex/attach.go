@@ -125,8 +125,9 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 	}
 	th := c.threads[w.ID]
 	if th == nil {
-		th = &thread{id: w.ID, uri: uriScheme + w.ID, items: map[string]*item{}, untitled: st.Summary.Title == "", model: model}
-		th.remember(st.Meta)
+		th = newThread(w.ID)
+		th.untitled, th.model = st.Summary.Title == "", model
+		th.remember(st)
 		c.threads[w.ID] = th
 	}
 	c.mu.Lock()
@@ -135,11 +136,19 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 	return th, st, nil
 }
 
-// remember takes over what the session's _meta holds, which is replaced as a whole.
-func (th *thread) remember(m state.Meta) {
-	th.plan = json.RawMessage(m["nod.plan"])
-	_ = json.Unmarshal(m["nod.planWhy"], &th.planWhy) // "" if there is none
-	_ = json.Unmarshal(m["nod.context"], &th.context) // none
+func newThread(id string) *thread {
+	return &thread{id: id, uri: uriScheme + id, items: map[string]*item{}, past: map[string]bool{}}
+}
+
+// remember takes over what the session's state tells of the thread: turns that have
+// ended, and _meta, which is replaced as a whole.
+func (th *thread) remember(st *state.Session) {
+	for _, t := range st.Turns {
+		th.past[t.ID] = true
+	}
+	th.plan = json.RawMessage(st.Meta["nod.plan"])
+	_ = json.Unmarshal(st.Meta["nod.planWhy"], &th.planWhy) // "" if there is none
+	_ = json.Unmarshal(st.Meta["nod.context"], &th.context) // none
 }
 
 func (c *conn) isLive(id string) bool {
@@ -373,9 +382,6 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 			}
 			c.catchUp(ctx, th, t, false)
 		}
-	}
-	if w.Status.Type == "active" && th.turn == "" && th.foreign == "" {
-		th.foreign = anyTurn
 	}
 }
 

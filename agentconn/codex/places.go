@@ -53,7 +53,7 @@ type socket struct {
 // Find fails where there is neither such a server nor a program that would start it.
 func (s socket) Find() (string, error) {
 	if s.Running() {
-		return asks, nil
+		return howItAsks, nil
 	}
 	_, err := s.cfg.program()
 	return "Type codex in a terminal, and its session appears here.", err
@@ -104,7 +104,7 @@ func configured(cfg Config, s Server) (agentconn.Adapter, error) {
 }
 
 // Find never fails: whether it is there shows when it is.
-func (r remote) Find() (string, error) { return asks, nil }
+func (r remote) Find() (string, error) { return howItAsks, nil }
 
 // Running reports whether somebody listens there.
 func (r remote) Running() bool {
@@ -151,13 +151,13 @@ func (r remote) token() (string, error) {
 // is no child: it goes on when nod is restarted, with all that runs on it.
 type own struct{ place }
 
-// asks is what to know before a session is started.
-const asks = "Codex asks before it runs a command or changes a file. For a folder inside a repository it may mark that folder as trusted in its own config.toml."
+// howItAsks is what to know before a session is started.
+const howItAsks = "Codex asks before it runs a command or changes a file. For a folder inside a repository it may mark that folder as trusted in its own config.toml."
 
 // Find looks for the program on PATH.
 func (o own) Find() (string, error) {
 	_, err := o.cfg.program()
-	return asks, err
+	return howItAsks, err
 }
 
 // Running reports whether it listens: a nod before this one has started it.

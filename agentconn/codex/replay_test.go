@@ -27,6 +27,7 @@ type stage struct {
 	t       *testing.T
 	conn    *conn
 	hub     *hub.Hub
+	data    string            // folder of the journal
 	id      string            // of the newest session
 	threads map[string]string // id of a thread -> of its session
 	heard   []heard           // what was said about them
@@ -44,9 +45,9 @@ type heard struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, calls: map[string]message{}, threads: map[string]string{}, prompt: state.UserMessage("first")}
+	s := &stage{t: t, calls: map[string]message{}, threads: map[string]string{}, prompt: state.UserMessage("first"), data: t.TempDir()}
 	log := slog.New(slog.NewTextHandler(&s.errors, &slog.HandlerOptions{Level: slog.LevelError}))
-	store, err := journal.Open(t.Context(), t.TempDir(), log)
+	store, err := journal.Open(t.Context(), s.data, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -546,8 +547,11 @@ func TestUnifiedDiff(t *testing.T) {
 // only be denied.
 func TestR20MoreThanIsShown(t *testing.T) {
 	for name, field := range map[string]string{
-		"network":       `"networkApprovalContext":{"host":"example.org"}`,
-		"another kind":  `"kind":"writeStdin"`,
+		"network":       `"networkApprovalContext":{"host":"example.org","protocol":"https","port":8443}`,
+		"more rights":   `"additionalPermissions":{"network":{"enabled":true},"camera":true}`,
+		"another place": `"additionalPermissions":{"fileSystem":{"entries":[{"access":"write","path":{"type":"special","value":{"kind":"unknown","path":"/x"}}}]}}`,
+		"a skill":       `"skillMetadata":{"pathToSkillsMd":"/s/SKILL.md","trusts":"all"}`,
+		"another kind":  `"kind":"telepathy"`,
 		"unknown field": `"alsoGrants":"everything"`,
 	} {
 		s := newStage(t)

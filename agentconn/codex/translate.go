@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,12 +16,13 @@ import (
 // thread is what the reader knows of one Codex thread.
 type thread struct {
 	id, uri string
-	turn    string // of the turn in progress, "" if none
-	foreign string // a turn that has started and that nod has not begun yet, or anyTurn
-	message string // that the turn in progress began with
-	heard   bool   // Codex has told of that message as an item
-	failure string // why the turn in progress is going to fail
-	usage   tokens // of the turn in progress
+	turn    string          // of the turn in progress, "" if none
+	foreign string          // a turn that has started and that nod has not begun yet
+	past    map[string]bool // turns that have ended
+	message string          // that the turn in progress began with
+	heard   bool            // Codex has told of that message as an item
+	failure string          // why the turn in progress is going to fail
+	usage   tokens          // of the turn in progress
 	items   map[string]*item
 	plan    json.RawMessage
 	planWhy string
@@ -38,10 +40,6 @@ type thread struct {
 	rests     time.Time         // since when nothing runs; zero while something does
 }
 
-// anyTurn stands for the turn that ran when nod came to a thread, if Codex did not
-// say which it is. Its next message does.
-const anyTurn = "*"
-
 type tokens struct {
 	InputTokens       int64 `json:"inputTokens"`
 	CachedInputTokens int64 `json:"cachedInputTokens"`
@@ -57,6 +55,7 @@ type fullness struct {
 
 type wireTurn struct {
 	ID         string     `json:"id"`
+	RootTurnID string     `json:"rootTurnId"`
 	Status     string     `json:"status"` // completed, interrupted, failed, inProgress
 	Error      *wireError `json:"error"`
 	DurationMs *int64     `json:"durationMs"`
@@ -297,15 +296,16 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 }
 
 func (c *conn) turnStarted(_ context.Context, th *thread, p params) {
-	if th.turn != p.Turn.ID {
-		th.foreign = p.Turn.ID
+	// A review's own turn is part of the one that its items name.
+	if id := cmp.Or(p.Turn.RootTurnID, p.Turn.ID); id != th.turn {
+		th.foreign = id
 	}
 }
 
-// admit begins a turn that nod did not start, with its first item: that is its
-// message, if it has one.
+// admit begins a turn that nod did not start, with the first that is heard of it:
+// that is its message, if it has one. A command may end after its turn.
 func (c *conn) admit(ctx context.Context, th *thread, turn, message string) {
-	if turn != "" && (th.foreign == turn || th.foreign == anyTurn) {
+	if turn != "" && turn != th.turn && !th.past[turn] && (th.turn == "" || th.foreign == turn) {
 		th.begin(ctx, c, turn, state.UserMessage(message))
 	}
 }
@@ -317,6 +317,9 @@ func (c *conn) turnCompleted(ctx context.Context, th *thread, p params) {
 	// Interrupt and steer leave items open without a word. A call keeps what it
 	// has shown only if it completes.
 	for _, it := range th.open(p.Turn.ID) {
+		if it.kind == "commandExecution" && p.Turn.Status == "completed" { // it runs on in the background
+			actions = append(actions, c.show(th, it)...)
+		}
 		if len(it.content) > 0 {
 			add(&state.SessionToolCallComplete{TurnID: it.turn, ToolCallID: it.id, Result: state.ToolCallResult{
 				PastTenseMessage: state.Plain("Was still running when the turn ended"), Content: it.content,
@@ -345,6 +348,7 @@ func (c *conn) turnCompleted(ctx context.Context, th *thread, p params) {
 	if th.turn == p.Turn.ID {
 		th.turn, th.active = "", false
 	}
+	th.past[p.Turn.ID] = true
 	c.sink.Apply(ctx, th.uri, th.ended(p.Turn.ID), actions...)
 }
 
@@ -407,7 +411,8 @@ func (c *conn) childThread(parent *thread, id string) *thread {
 	if th := c.threads[id]; th != nil {
 		return th
 	}
-	th := &thread{id: id, uri: uriScheme + id, foreign: anyTurn, model: parent.model, items: map[string]*item{}}
+	th := newThread(id)
+	th.model = parent.model
 	c.threads[id] = th
 	return th
 }

@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"unicode/utf8"
 
 	"nod/state"
 )
@@ -66,6 +67,8 @@ var (
 	ErrChanged     = errors.New("the decision was made on other content than what is asked")
 	ErrOption      = errors.New("the request does not offer that answer")
 	ErrNotEditable = errors.New("the request cannot be edited")
+	ErrReason      = errors.New("the answer cannot carry that reason")
+	ErrAnswers     = errors.New("an answer is not of the form that is asked for")
 )
 
 // New returns a pending approval for r. A request that is not Faithful, or that
@@ -81,17 +84,21 @@ func New(r state.Request, now int64) *Approval {
 }
 
 // digestVersion is bound into every digest; change it with the fields.
-const digestVersion = "nod-approval-1"
+const digestVersion = "nod-approval-2"
 
 // Digest binds a decision to what it is about: SHA-256 over the length-prefixed
 // link, session, turn and request, the raw parameters as they were received, and
 // the text a person is shown.
 func Digest(r state.Request) string {
 	h := sha256.New()
-	for _, field := range []string{
+	fields := []string{
 		digestVersion, r.Provider, r.Epoch, r.Session, r.TurnID, r.ToolCallID,
-		string(r.UpstreamID), r.Method, string(r.Params), r.Input, r.Diff, r.Cwd,
-	} {
+		string(r.UpstreamID), r.Method, string(r.Params), r.Input, r.Diff, r.Cwd, r.Environment,
+	}
+	for _, d := range r.Details {
+		fields = append(fields, d.Label, d.Text, d.Option)
+	}
+	for _, field := range fields {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(field)))
 		h.Write(n[:])
@@ -109,32 +116,48 @@ func Decide(a *Approval, actor, digest, nonce string, d state.Decision, now int6
 		return nil, ErrChanged
 	}
 	if a.State != Pending {
-		if a.Decision != nil && a.Actor == actor && a.Decision.OptionID == d.OptionID && a.Decision.EditedInput == d.EditedInput {
+		if a.Decision != nil && a.Actor == actor && a.Decision.OptionID == d.OptionID && a.Decision.EditedInput == d.EditedInput && a.Decision.Reason == d.Reason {
 			return a, nil
 		}
 		return nil, ErrNotPending
 	}
-	if _, ok := a.Request.Option(d.OptionID); !ok {
+	o, ok := a.Request.Option(d.OptionID)
+	switch {
+	case !ok:
 		return nil, ErrOption
-	}
-	if d.EditedInput != "" && !a.Request.Editable {
+	case d.EditedInput != "" && !a.Request.Editable:
 		return nil, ErrNotEditable
+	case d.Reason != "" && (d.OptionID != a.Request.Explains || !utf8.ValidString(d.Reason) || utf8.RuneCountInString(d.Reason) > state.MaxReason):
+		return nil, ErrReason
+	case o.Kind == state.OptionApprove && len(a.Request.Questions.Wrong(d.Answers)) > 0:
+		return nil, ErrAnswers
 	}
 	n := *a
 	n.State, n.Decision, n.Actor, n.EndedAt = Decided, &d, actor, now
 	return &n, nil
 }
 
-// MarkSent returns a copy that is on its way to the agent.
+// MarkSent returns a copy that is on its way to the agent. Like every later one
+// it holds no secret.
 func MarkSent(a *Approval) *Approval {
-	n := *a
+	n := a.told()
 	n.State = Sent
+	return n
+}
+
+// told returns a copy without the secrets of its decision.
+func (a *Approval) told() *Approval {
+	n := *a
+	if n.Decision != nil {
+		d := n.Decision.Told()
+		n.Decision = &d
+	}
 	return &n
 }
 
 // Resolve returns a copy after the agent said that it no longer waits.
 func Resolve(a *Approval, now int64) *Approval {
-	n := *a
+	n := a.told()
 	switch a.State {
 	case Pending:
 		n.State, n.EndedAt = AnsweredElsewhere, now
@@ -143,20 +166,20 @@ func Resolve(a *Approval, now int64) *Approval {
 	case Sent:
 		n.State = Confirmed
 	}
-	return &n
+	return n
 }
 
 // Sweep returns a copy after the agent can no longer be waiting: its turn or its
 // link has ended.
 func Sweep(a *Approval, now int64) *Approval {
-	n := *a
+	n := a.told()
 	switch a.State {
 	case Pending:
 		n.State, n.EndedAt = Expired, now
 	case Decided, Sent:
 		n.State = DeliveryUnknown
 	}
-	return &n
+	return n
 }
 
 // Open reports whether the agent may still be waiting.

@@ -23,8 +23,8 @@ func request() state.Request {
 // describe it.
 var bound = map[string]bool{
 	"Session": true, "TurnID": true, "ToolCallID": true, "Provider": true, "Epoch": true, "UpstreamID": true,
-	"Method": true, "Params": true, "Input": true, "Diff": true, "Cwd": true,
-	"Caution": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Editable": false, "Questions": false,
+	"Method": true, "Params": true, "Input": true, "Diff": true, "Details": true, "Cwd": true, "Environment": true,
+	"Caution": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Explains": false, "Editable": false, "Questions": false,
 }
 
 // TestDigestBindsEveryField changes each field in turn, and fails on a field
@@ -43,9 +43,12 @@ func TestDigestBindsEveryField(t *testing.T) {
 		}
 		r := request()
 		f := reflect.ValueOf(&r).Elem().Field(i)
-		if f.Kind() == reflect.String {
+		switch {
+		case f.Kind() == reflect.String:
 			f.SetString(f.String() + "x")
-		} else {
+		case name == "Details":
+			r.Details = []state.Detail{{Text: "x"}}
+		default:
 			f.SetBytes(append(append([]byte{}, f.Bytes()...), 'x'))
 		}
 		if Digest(r) == base {
@@ -161,5 +164,44 @@ func TestAmbiguousRequestCanOnlyBeDenied(t *testing.T) {
 	}
 	if _, err := Decide(a, "me", a.Digest, a.Nonce, state.Decision{OptionID: "n"}, 2); err != nil {
 		t.Errorf("deny: %v", err)
+	}
+}
+
+// TestReasonAndAnswers: a decision carries only what its request takes.
+func TestReasonAndAnswers(t *testing.T) {
+	r := request()
+	r.Explains = "n"
+	r.Questions = &state.InputRequest{Questions: []state.Question{{ID: "q", Kind: "integer", Required: new(true)}, {ID: "s", Kind: "text", Format: new(state.FormatSecret)}}}
+	a := New(r, 1)
+	good := map[string]state.Answer{"q": {Text: "7"}, "s": {Secret: []string{"hunter2"}}}
+	for name, c := range map[string]struct {
+		d    state.Decision
+		want error
+	}{
+		"denied, and why":              {state.Decision{OptionID: "n", Reason: "no"}, nil},
+		"denied without answers":       {state.Decision{OptionID: "n"}, nil},
+		"approved, and why":            {state.Decision{OptionID: "y", Reason: "no", Answers: good}, ErrReason},
+		"too much of a reason":         {state.Decision{OptionID: "n", Reason: strings.Repeat("é", state.MaxReason+1)}, ErrReason},
+		"a reason that is no text":     {state.Decision{OptionID: "n", Reason: "\xff"}, ErrReason},
+		"answered":                     {state.Decision{OptionID: "y", Answers: good}, nil},
+		"approved without its answers": {state.Decision{OptionID: "y"}, ErrAnswers},
+		"another answer":               {state.Decision{OptionID: "y", Answers: map[string]state.Answer{"q": {Text: "x"}}}, ErrAnswers},
+	} {
+		if _, err := Decide(a, "me", a.Digest, a.Nonce, c.d, 2); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	denied, _ := Decide(a, "me", a.Digest, a.Nonce, state.Decision{OptionID: "n", Reason: "no"}, 2)
+	if _, err := Decide(denied, "me", a.Digest, a.Nonce, state.Decision{OptionID: "n", Reason: "another"}, 3); !errors.Is(err, ErrNotPending) {
+		t.Errorf("another reason afterwards: %v", err)
+	}
+	decided, _ := Decide(a, "me", a.Digest, a.Nonce, state.Decision{OptionID: "y", Answers: good}, 2)
+	if decided.Decision.Answers["s"].Secret == nil {
+		t.Error("the secret is gone before it is sent")
+	}
+	for name, next := range map[string]*Approval{"sent": MarkSent(decided), "swept": Sweep(decided, 3), "resolved": Resolve(decided, 3)} {
+		if next.Decision.Answers["s"].Secret != nil || next.Decision.Answers["q"].Text != "7" || decided.Decision.Answers["s"].Secret == nil {
+			t.Errorf("%s: %+v", name, next.Decision)
+		}
 	}
 }

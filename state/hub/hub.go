@@ -38,7 +38,8 @@ type Upstream interface {
 	// Dispatch carries out a client-dispatchable action on a session that is live,
 	// or was, on the link of that key.
 	Dispatch(ctx context.Context, link string, s *state.Session, a state.Action) error
-	// Answer sends a decision. It returns once the bytes are written.
+	// Answer sends a decision. It returns once the bytes are written;
+	// state.ErrReasonLost says that they were, without the reason.
 	Answer(ctx context.Context, r state.Request, d state.Decision) error
 }
 
@@ -292,8 +293,9 @@ func (h *Hub) Stop(ctx context.Context, id string) error {
 
 // Decide records a person's decision and sends it: the one door through which an
 // answer reaches an agent. It returns the approval as it is afterwards. The
-// errors are those of approvals.Decide, ErrNoApproval, or the journal's; with
-// each of them nothing was sent.
+// errors are those of approvals.Decide, ErrNoApproval, or the journal's, with each
+// of which nothing was sent; or state.ErrReasonLost, with which all but the reason
+// was.
 func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error) {
 	// Once recorded, a decision is sent even if the browser goes away.
 	ctx = context.WithoutCancel(ctx)
@@ -319,9 +321,11 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 		return decided, err
 	}
 	crashpoint.At(crashpoint.BeforeWrite)
-	err = h.up.Answer(ctx, sent.Request, *sent.Decision)
+	err = h.up.Answer(ctx, sent.Request, *decided.Decision) // sent holds no secrets
 	crashpoint.At(crashpoint.AfterWrite)
-	if err != nil {
+	if errors.Is(err, state.ErrReasonLost) {
+		return sent, err
+	} else if err != nil {
 		h.log.Error("a decision could not be delivered", "approval", approvalID, "err", err)
 		swept, err := s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
 		if errors.Is(err, approvals.ErrNotPending) { // it has ended meanwhile; some of it may have been sent
@@ -482,14 +486,15 @@ func confirmed(a *approvals.Approval) []state.Envelope {
 	envelope := func(act state.Action) []state.Envelope {
 		return []state.Envelope{{Channel: r.Session, Action: act}}
 	}
-	if r.Kind == state.RequestQuestion && r.Questions != nil {
-		response := state.InputCancel // answered elsewhere: how is not known
-		if o, ok := decidedOption(a); ok && o.Kind == state.OptionApprove {
-			response = state.InputAccept
-		} else if ok {
-			response = state.InputDecline
+	if r.Questions != nil {
+		act := &state.SessionInputCompleted{RequestID: r.Questions.ID, Response: state.InputCancel} // answered elsewhere: how is not known
+		switch o, ok := decidedOption(a); {
+		case ok && o.Kind == state.OptionApprove:
+			act.Response, act.Answers = state.InputAccept, r.Questions.Answered(d.Answers)
+		case ok && o.ID != string(state.InputCancel):
+			act.Response = state.InputDecline
 		}
-		return envelope(&state.SessionInputCompleted{RequestID: r.Questions.ID, Response: response})
+		return envelope(act)
 	}
 	o, ok := decidedOption(a)
 	if !ok || r.ToolCallID == "" {
@@ -500,6 +505,9 @@ func confirmed(a *approvals.Approval) []state.Envelope {
 		act.Approved, act.Confirmed, act.EditedToolInput = true, state.ConfirmedUserAction, state.Optional(d.EditedInput)
 	} else {
 		act.Reason = state.CancelledDenied
+		if d.Reason != "" {
+			act.ReasonMessage = new(state.Plain(d.Reason))
+		}
 	}
 	return envelope(act)
 }
