@@ -181,7 +181,9 @@ func readCard(n *html.Node) card {
 		case "nonce":
 			c.nonce = attr(d, "value")
 		case "option":
-			c.labels[attr(d, "value")] = said(d)
+			if _, known := c.labels[attr(d, "value")]; !known { // “Deny with this reason” is the same answer
+				c.labels[attr(d, "value")] = said(d)
+			}
 		}
 	}
 	return c

@@ -154,6 +154,8 @@ func (p *puppet) listen(c net.Conn) {
 			answer(object{"userAgent": p.agent})
 		case "thread/start":
 			answer(object{"thread": object{"id": fmt.Sprint("thread-", p.name())}, "model": p.model})
+		case "thread/loaded/list":
+			answer(object{"data": []string{}})
 		case "thread/resume":
 			answer(object{"thread": object{"id": m.Params.ThreadID}, "model": p.model})
 		case "turn/start":

@@ -466,7 +466,9 @@ func (th *thread) recall(t *state.ActiveTurn) {
 				it.row.does = call.InvocationMessage.Text
 			}
 			it.content, it.terminal = call.Content, th.terminal(it)
-			it.streamed = slices.ContainsFunc(call.Content, func(c state.ToolResultContent) bool { return c.Type == state.ContentTerminal })
+			if slices.ContainsFunc(call.Content, func(c state.ToolResultContent) bool { return c.Type == state.ContentTerminal }) {
+				it.written = -1
+			}
 		}
 	}
 }

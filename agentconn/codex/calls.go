@@ -97,7 +97,9 @@ func (c *conn) showAgents(ctx context.Context, th *thread, it *item) {
 
 // output adds to the terminal of a call, and shows it.
 func (c *conn) output(ctx context.Context, th *thread, it *item, data string) {
-	it.streamed = true
+	if it.written >= 0 {
+		it.written += len(data)
+	}
 	c.sink.Apply(ctx, th.uri, state.Source{}, append(c.show(th, it), state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: data}})...)
 }
 
@@ -204,12 +206,14 @@ func (c *conn) finishCommand(ctx context.Context, th *thread, it *item, w wireIt
 		return
 	}
 	actions := c.show(th, it)
-	if it.recalled && it.streamed && w.AggregatedOutput != "" { // what is whole takes the place of what is not
+	// What is whole takes the place of what is not: Codex does not stream all of a
+	// command that runs on in the background, and nod may not have listened.
+	if n := len(w.AggregatedOutput); it.written != 0 && n != 0 && n != it.written && n < maxAggregated {
 		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalCleared{}},
 			state.Envelope{Channel: it.terminal, Action: &state.TerminalCommandExecuted{CommandID: it.id, CommandLine: w.Command, Timestamp: w.StartedAtMs}})
-		it.streamed = false
+		it.written = 0
 	}
-	if !it.streamed && w.AggregatedOutput != "" {
+	if it.written == 0 && w.AggregatedOutput != "" {
 		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: w.AggregatedOutput}})
 	}
 	result := state.ToolCallResult{
@@ -226,6 +230,9 @@ func (c *conn) finishCommand(ctx context.Context, th *thread, it *item, w wireIt
 	)
 	c.sink.Apply(ctx, th.uri, th.finished(it.turn, it.id), actions...)
 }
+
+// maxAggregated is where Codex cuts what a command has written.
+const maxAggregated = 1 << 20
 
 func pastTense(status, done string) string {
 	if status == "completed" {

@@ -178,15 +178,18 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// version is Codex's own, as of 0.171.0.
-type version [3]int
+// version is Codex's own: as it says it, and the numbers in it.
+type version struct {
+	text    string
+	numbers [3]int
+}
 
-func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
+func (v version) String() string { return v.text }
 
 // pages reports whether history comes in pages, with the ids that items had while
 // they ran. Codex 0.122 tells it whole, numbers the items anew and leaves commands
 // and file changes out.
-func (v version) pages() bool { return slices.Compare(v[:], []int{0, 130, 0}) >= 0 }
+func (v version) pages() bool { return slices.Compare(v.numbers[:], []int{0, 130, 0}) >= 0 }
 
 // hello introduces nod.
 var hello = map[string]any{
@@ -206,9 +209,9 @@ func (g greeting) version() (v version, err error) {
 	if !ok {
 		return v, errors.New("codex: the answer to initialize names no version")
 	}
-	if _, err := fmt.Sscanf(rest, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
-		return v, fmt.Errorf("codex: the answer to initialize names no version: %w", err)
-	}
+	text, _, _ := strings.Cut(rest, " ")
+	v.text = shorten(text, 40)
+	_, _ = fmt.Sscanf(text, "%d.%d.%d", &v.numbers[0], &v.numbers[1], &v.numbers[2]) // one without numbers is taken for an old one
 	return v, nil
 }
 

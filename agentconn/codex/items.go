@@ -29,7 +29,7 @@ type item struct {
 	thoughts text              // of the thoughts themselves
 	row      row               // of a tool call, as it is shown
 	terminal string            // URI
-	streamed bool              // something was written to the terminal
+	written  int               // bytes to the terminal; -1: not known
 	content  []state.ToolResultContent
 }
 
@@ -381,6 +381,9 @@ func (it *item) finished(t *text, part, whole string) []state.Action {
 }
 
 func (c *conn) finishMessage(ctx context.Context, th *thread, it *item, w wireItem) {
+	if it.said.part == "" && w.Text != "" && w.Text == th.review { // said again as a message
+		return
+	}
 	actions := it.finished(&it.said, it.id, w.Text)
 	if len(w.Questions) > 0 {
 		actions = append(actions, &state.SessionResponsePart{TurnID: it.turn, Part: questionsPart(w.Questions)})
@@ -420,7 +423,7 @@ func (c *conn) reviewEnds(ctx context.Context, th *thread, it *item, w wireItem)
 	actions := []state.Action{&state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
 		Content: state.Plain("The review has ended"), Meta: state.Meta{"nod.review": value("end")},
 	}}}
-	if w.Review != "" {
+	if th.review = w.Review; w.Review != "" {
 		actions = append(actions, it.shows(it.id, w.Review, state.Meta{}))
 	}
 	c.applyOnce(ctx, th, th.finished(it.turn, it.id), actions...)

@@ -19,6 +19,7 @@ type thread struct {
 	turn    string          // of the turn in progress, "" if none
 	foreign string          // a turn that has started and that nod has not begun yet
 	past    map[string]bool // turns that have ended
+	review  string          // what the newest review found
 	message string          // that the turn in progress began with
 	heard   bool            // Codex has told of that message as an item
 	failure string          // why the turn in progress is going to fail

@@ -91,6 +91,8 @@ func (a *agent) receive(line []byte) {
 		answer(object{"userAgent": "nod/0.171.0 (bench)"})
 	case "thread/start":
 		answer(object{"thread": object{"id": a.name("thread")}, "model": "bench"})
+	case "thread/loaded/list":
+		answer(object{"data": []string{}})
 	case "turn/start":
 		t := &turn{agent: a, thread: m.Params.ThreadID, id: a.name("turn")}
 		answer(object{"turn": object{"id": t.id}})

@@ -190,6 +190,8 @@ func (a *agent) receive(line []byte) {
 		answer(object{"userAgent": "nod/0.171.0 (fakeagent)"})
 	case "thread/start":
 		answer(object{"thread": object{"id": fmt.Sprint("thread-", a.name())}, "model": "numbers"})
+	case "thread/loaded/list":
+		answer(object{"data": []string{}})
 	case "thread/resume":
 		answer(object{"thread": object{"id": p.ThreadID}, "model": "numbers"})
 	case "turn/start":
