@@ -278,6 +278,9 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 			if err := json.Unmarshal(r, &a); err != nil {
 				return err
 			}
+			if a.Thread.Ephemeral {
+				return errors.New("codex: a helper thread of Codex's own")
+			}
 			turns, more := a.turns()
 			t, st, err := c.enter(ctx, a.Thread, a.Model)
 			if err != nil {
@@ -369,8 +372,11 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 	for i, t := range turns[from:] {
 		switch {
 		case active != nil && active.ID == t.ID:
-			th.recall(active)
-			if t.Status == "inProgress" {
+			heard := th.turn == t.ID // over this link
+			if !heard {
+				th.recall(active)
+			}
+			if t.Status == "inProgress" && !heard {
 				c.apply(ctx, th, notice("nod did not listen for a while here. What came meanwhile is filled in as far as Codex still tells it.", t.ID, true))
 			}
 			c.catchUp(ctx, th, t, true)
@@ -512,24 +518,29 @@ func (c *conn) threadStarted(_ context.Context, p told) {
 
 // statusChanged subscribes to a thread that wakes up.
 func (c *conn) statusChanged(_ context.Context, p told) {
-	if p.Status.Type == "active" && c.threads[p.ThreadID] == nil {
+	if p.Status.Type == "active" && !c.isLive(p.ThreadID) {
 		c.running.Go(func() { c.awake(p.ThreadID) })
 	}
 }
 
-// awake follows a thread that has begun to work, if it is one to be shown.
+// awake follows a thread that works, if it is one to be shown: a session, or a
+// sub-agent of one.
 func (c *conn) awake(id string) {
-	var res struct {
-		Thread wireThread `json:"thread"`
+	var w wireThread
+	shown := false
+	err := c.call(c.ctx, "thread/read", map[string]any{"threadId": id}, func(r json.RawMessage) error {
+		res := struct{ Thread *wireThread }{&w}
+		_, known := c.threads[id]
+		err := json.Unmarshal(r, &res)
+		shown = known || !w.hidden()
+		return err
+	})
+	// One that has no file yet cannot be read everywhere.
+	if err != nil || shown && w.Status.Type == "active" {
+		c.follow(id)
 	}
-	err := c.call(c.ctx, "thread/read", map[string]any{"threadId": id}, func(r json.RawMessage) error { return json.Unmarshal(r, &res) })
-	if err == nil && res.Thread.hidden() {
-		return
-	}
-	c.follow(id)
 }
 
-// threadClosed is told when a thread is unloaded.
 func (c *conn) threadClosed(_ context.Context, p told) { c.forget(p.ThreadID) }
 
 // threadArchived and threadUnarchived follow what was done in another client.

@@ -415,5 +415,6 @@ func (c *conn) childThread(parent *thread, id string) *thread {
 	th := newThread(id)
 	th.model = parent.model
 	c.threads[id] = th
+	c.running.Go(func() { c.awake(id) })
 	return th
 }
