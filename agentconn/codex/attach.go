@@ -65,8 +65,8 @@ type turnsPage struct {
 // attached is what thread/start, thread/resume and thread/fork are answered with.
 type attached struct {
 	Thread           wireThread `json:"thread"`
-	Model            string     `json:"model"`
 	InitialTurnsPage *turnsPage `json:"initialTurnsPage"`
+	inForce
 }
 
 // turns returns what came with the answer, the oldest turn first, and whether
@@ -112,7 +112,7 @@ func (c *conn) begin(ctx context.Context, w wireThread, model string) (*state.Se
 	if model != "" {
 		actions = append(actions, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}})
 	}
-	return c.sink.Begin(ctx, c.place.key, m, actions...)
+	return c.sink.Begin(ctx, c.place.key, m, state.SessionConfig(c.version.settings(nil)), actions...)
 }
 
 // enter notes that this link is subscribed to a thread. The reader calls it.
@@ -126,7 +126,7 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 	}
 	th := c.threads[w.ID]
 	if th == nil {
-		th = &thread{id: w.ID, uri: uriScheme + w.ID, items: map[string]*item{}, untitled: st.Summary.Title == ""}
+		th = &thread{id: w.ID, uri: uriScheme + w.ID, items: map[string]*item{}, untitled: st.Summary.Title == "", config: configOf(st)}
 		c.threads[w.ID] = th
 	}
 	c.mu.Lock()
@@ -271,6 +271,7 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 				older = a.InitialTurnsPage.NextCursor // first things first
 				return nil
 			}
+			c.configure(ctx, th, a.values())
 			th.replaying = true
 			c.reconcile(ctx, th, st, a.Thread, joined(before, turns), more && before == nil)
 			return nil
@@ -292,12 +293,15 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 	})
 }
 
-// history returns the turns before a cursor, the oldest first.
+// history returns the turns before a cursor, "" for all of them, the oldest first.
 func (c *conn) history(ctx context.Context, id, cursor string) []historyTurn {
 	out := []historyTurn{}
 	for range maxPages {
 		var page turnsPage
-		params := map[string]any{"threadId": id, "cursor": cursor, "limit": pageTurns, "itemsView": "full"}
+		params := map[string]any{"threadId": id, "limit": pageTurns, "itemsView": "full"}
+		if cursor != "" { // else the newest
+			params["cursor"] = cursor
+		}
 		if err := c.call(ctx, "thread/turns/list", params, func(r json.RawMessage) error { return json.Unmarshal(r, &page) }); err != nil {
 			c.log.Warn("older turns are not read", "thread", id, "err", err)
 			break
@@ -454,6 +458,8 @@ type broadcast struct {
 	ThreadID string       `json:"threadId"`
 	Thread   wireThread   `json:"thread"`
 	Status   threadStatus `json:"status"`
+
+	Settings threadSettings `json:"threadSettings"`
 }
 
 // broadcasts come without a subscription.
@@ -464,6 +470,8 @@ var broadcasts = map[string]func(*conn, context.Context, broadcast){
 	"thread/archived":       (*conn).threadArchived,
 	"thread/unarchived":     (*conn).threadUnarchived,
 	"thread/deleted":        (*conn).threadClosed, // what nod has seen of it stays
+
+	"thread/settings/updated": (*conn).settingsUpdated,
 }
 
 func (c *conn) threadStarted(_ context.Context, p broadcast) {

@@ -81,6 +81,9 @@ type conn struct {
 
 	attaching singleflight.Group // by thread id
 
+	modelling sync.Mutex
+	models    []wireModel // nil until they are known
+
 	mu     sync.Mutex
 	nextID int
 	calls  map[int]*call   // nil once the link is lost
@@ -121,7 +124,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 			return
 		}
 		stalled := make(chan bool, 1)
-		ready(agentconn.Found{Epoch: c.epoch, Detail: "Codex " + c.version.String(), Lasting: d.lasting, Stalled: stalled})
+		ready(agentconn.Found{Epoch: c.epoch, Detail: "Codex " + c.version.String(), Lasting: d.lasting, Offers: c.offers(d.terminal), Stalled: stalled})
 		c.discover()
 		c.keep(stalled)
 	})

@@ -87,6 +87,10 @@ func (s *stage) Dispatch(_ context.Context, _ string, _ *state.Session, a state.
 	return nil
 }
 
+func (s *stage) Operate(ctx context.Context, _ string, st *state.Session, operation string, args map[string]string) (string, error) {
+	return s.conn.Operate(ctx, st, operation, args)
+}
+
 func (s *stage) Answer(ctx context.Context, r state.Request, d state.Decision) error {
 	return s.conn.Answer(ctx, r, d)
 }

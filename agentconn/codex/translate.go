@@ -25,6 +25,9 @@ type thread struct {
 	items   map[string]*item
 	plan    json.RawMessage
 
+	config   map[string]string                // settings in force
+	steering []state.SessionPendingMessageSet // that Codex has not told yet
+
 	untitled  bool              // its session has no title yet
 	replaying bool              // what it waits for is being asked again
 	asked     []json.RawMessage // ids of what was asked meanwhile
@@ -140,7 +143,7 @@ var handlers = map[string]func(*conn, context.Context, *thread, params){
 // comes in another way, or concerns other clients.
 var ignored = map[string]bool{
 	"account/rateLimits/updated": true,
-	"thread/readState/changed":   true, "thread/settings/updated": true, "thread/goal/cleared": true,
+	"thread/readState/changed":   true, "thread/goal/cleared": true,
 	"remoteControl/status/changed": true, "configWarning": true,
 	"deprecationNotice": true, "mcpServer/startupStatus/updated": true, "turn/diff/updated": true,
 	"item/reasoning/summaryPartAdded": true, "item/fileChange/outputDelta": true,
@@ -226,7 +229,7 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 	if th.turn == turn { // turn/start while a turn runs steers it, and names it again
 		return
 	}
-	th.turn, th.foreign, th.usage = turn, "", tokens{}
+	th.turn, th.foreign, th.usage, th.steering = turn, "", tokens{}, nil
 	// Items of an older turn stay only while they run: a background command may
 	// end after its turn.
 	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done })
@@ -412,6 +415,7 @@ func (w wireItem) summary() string {
 func (c *conn) itemStarted(ctx context.Context, th *thread, p params) {
 	if p.Item.Type == "userMessage" {
 		c.admit(ctx, th, p.TurnID, p.Item.message())
+		c.taken(ctx, th, p.Item.message())
 		return // a turn of ours has it already
 	}
 	c.admit(ctx, th, p.TurnID, "")

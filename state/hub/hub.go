@@ -38,6 +38,9 @@ type Upstream interface {
 	// Dispatch carries out a client-dispatchable action on a session that is live,
 	// or was, on the link of that key.
 	Dispatch(ctx context.Context, link string, s *state.Session, a state.Action) error
+	// Operate carries out an operation that the link offers. Its result is the URI
+	// of the session to look at, "" for the same.
+	Operate(ctx context.Context, link string, s *state.Session, operation string, args map[string]string) (uri string, err error)
 	// Answer sends a decision. It returns once the bytes are written.
 	Answer(ctx context.Context, r state.Request, d state.Decision) error
 }
@@ -83,9 +86,10 @@ type Hub struct {
 	watchers map[chan struct{}]struct{}
 	untidy   []*session // for the keeper
 
-	wall               func() int64  // Unix milliseconds; tests put another clock in its place
-	stop, stopped      chan struct{} // of the keeper
-	untidied, troubled chan struct{} // wake the keeper; each holds one
+	wall               func() int64   // Unix milliseconds; tests put another clock in its place
+	stop, stopped      chan struct{}  // of the keeper
+	delivering         sync.WaitGroup // of queued messages
+	untidied, troubled chan struct{}  // wake the keeper; each holds one
 }
 
 func newHub(store journal.Store, log *slog.Logger) *Hub {
@@ -238,7 +242,7 @@ func (h *Hub) Create(ctx context.Context, n state.NewSession, prompt string) (id
 	ctx = context.WithoutCancel(ctx) // the agent has it now, whether or not the browser waits
 	id = strings.TrimPrefix(uri, uriScheme)
 	h.Apply(ctx, uri, state.Source{}, state.Envelope{Channel: uri, Action: &state.SessionTitleChanged{Title: title(prompt)}})
-	return id, h.Send(ctx, id, prompt)
+	return id, h.Send(ctx, id, state.UserMessage(prompt))
 }
 
 // title makes a session's title of its first message.
@@ -253,7 +257,7 @@ func title(prompt string) string {
 
 // Send starts a turn with a person's message. Of two that are sent at once, one
 // starts a turn: it has begun when Dispatch returns.
-func (h *Hub) Send(ctx context.Context, id, text string) error {
+func (h *Hub) Send(ctx context.Context, id string, m state.Message) error {
 	s, err := h.find(id)
 	if err != nil {
 		return err
@@ -271,7 +275,7 @@ func (h *Hub) Send(ctx context.Context, id, text string) error {
 		return ErrTurnOpen
 	}
 	// A browser that leaves now has still sent its message.
-	return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, &state.SessionTurnStarted{Message: state.UserMessage(text)})
+	return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, &state.SessionTurnStarted{Message: m})
 }
 
 // Stop asks the agent to end the turn in progress.
@@ -336,7 +340,7 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 
 // Begin makes a session known that is live on a link, and returns its state. A
 // session that is known keeps what it has.
-func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, actions ...state.Action) (*state.Session, error) {
+func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, config *state.SessionConfigState, actions ...state.Action) (*state.Session, error) {
 	if !goodURI(m.Resource) {
 		return nil, fmt.Errorf("hub: no name for a session: %q", m.Resource)
 	}
@@ -349,7 +353,7 @@ func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, a
 	}
 	if s == nil {
 		var err error
-		if s, err = h.begin(ctx, m, actions); err != nil {
+		if s, err = h.begin(ctx, m, config, actions); err != nil {
 			return nil, err
 		}
 	}
@@ -361,12 +365,12 @@ func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, a
 }
 
 // begin records a new session.
-func (h *Hub) begin(ctx context.Context, m *state.SessionSummary, actions []state.Action) (*session, error) {
+func (h *Hub) begin(ctx context.Context, m *state.SessionSummary, config *state.SessionConfigState, actions []state.Action) (*session, error) {
 	at := h.now()
 	summary := *m
 	summary.CreatedAt, summary.ModifiedAt = cmp.Or(m.CreatedAt, at), cmp.Or(m.ModifiedAt, at)
 	s := newSession(h, m.Resource, nil)
-	s.state = &state.Session{Summary: &summary, Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{}}
+	s.state = &state.Session{Summary: &summary, Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{}, Config: config}
 	s.loaded, s.lastEvent = true, summary.ModifiedAt
 	first, err := s.begins(s.lastEvent)
 	if err != nil {
