@@ -147,7 +147,9 @@ func TestOperations(t *testing.T) {
 	w.untilPage(c, path, ">Send<")
 
 	w.post(c, path+"/archive", url.Values{})
-	w.nod.untilSaid(t, `method=thread/archived`)
+	if _, page := w.get(c, "/older?agent=codex"); strings.Contains(page, path) || !strings.Contains(page, fork[1]) {
+		t.Errorf("Codex was not told:\n%s", page)
+	}
 	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}})
 	w.untilPage(c, path, ">Turn 5 · ")
 	w.untilPage(c, path, ">Send<")
@@ -198,7 +200,11 @@ func TestJoinFromATerminal(t *testing.T) {
 	b.until("the end", "document.querySelector('.send button')")
 	b.click(".joins summary")
 	command := eval[string](b, "document.querySelector('.joins pre').textContent")
-	x := newTerminal(t, w.folder, []string{"CODEX_HOME=" + w.codex, "PATH=" + codexDir + ":" + os.Getenv("PATH")}, "sh", "-c", command+"; sleep 60")
+	script := filepath.Join(t.TempDir(), "typed")
+	if err := os.WriteFile(script, []byte("PATH="+codexDir+":$PATH\n"+command+"\nsleep 60\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := newTerminal(t, w.folder, []string{"CODEX_HOME=" + w.codex}, "sh", script)
 	x.until("Hello from the")
 	b.fill(".send textarea", "script:messages")
 	b.do(chromedp.Click(chromedp.CSS(".send button.primary")))

@@ -503,7 +503,14 @@ func (c *conn) awake(id string) {
 func (c *conn) threadClosed(_ context.Context, p broadcast) { c.forget(p.ThreadID) }
 
 // threadArchived and threadUnarchived follow what was done in another client.
-func (c *conn) threadArchived(ctx context.Context, p broadcast)   { c.archived(ctx, p.ThreadID, true) }
+// Codex unloads what is archived, without another word.
+func (c *conn) threadArchived(ctx context.Context, p broadcast) {
+	c.archived(ctx, p.ThreadID, true)
+	if th := c.threads[p.ThreadID]; th != nil && th.turn == "" {
+		c.forget(p.ThreadID)
+	}
+}
+
 func (c *conn) threadUnarchived(ctx context.Context, p broadcast) { c.archived(ctx, p.ThreadID, false) }
 
 func (c *conn) archived(ctx context.Context, id string, is bool) {
