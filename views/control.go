@@ -1,8 +1,8 @@
 package views
 
 import (
+	"cmp"
 	"encoding/json"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -36,8 +36,7 @@ func configOf(s *state.Session) (out []property) {
 	if s.Config == nil {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Config.Schema.Properties)) {
-		p := s.Config.Schema.Properties[name]
+	for name, p := range s.Config.Schema.Properties {
 		x := property{name: name, title: p.Title, mutable: state.Value(p.SessionMutable)}
 		_ = json.Unmarshal(s.Config.Values[name], &x.word) // none is in force
 		if i := slices.Index(p.Enum, x.word); i >= 0 && i < len(p.EnumLabels) {
@@ -45,6 +44,7 @@ func configOf(s *state.Session) (out []property) {
 		}
 		out = append(out, x)
 	}
+	slices.SortFunc(out, func(a, b property) int { return cmp.Or(cmp.Compare(a.title, b.title), cmp.Compare(a.name, b.name)) })
 	return out
 }
 

@@ -130,7 +130,7 @@ func (r remote) NewConn(sink agentconn.Sink) agentconn.Conn {
 		}
 		d, err := dialWeb(ctx, r.url.String(), token)
 		if d.terminal = joins(r.url.String()); token != "" {
-			d.terminal = joins(r.url.String(), "--remote-auth-token-env", "CODEX_TOKEN")
+			d.terminal = `CODEX_TOKEN="$(cat ` + quoted(r.tokenFile) + `)" ` + joins(r.url.String(), "--remote-auth-token-env", "CODEX_TOKEN")
 		}
 		return d, err
 	})
@@ -209,9 +209,15 @@ func (o own) join(ctx context.Context) (dialled, error) {
 func joins(address string, flags ...string) string {
 	words := append([]string{"codex", "resume", "--remote", address}, flags...)
 	for i, w := range words {
-		if strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:") != "" {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		words[i] = quoted(w)
 	}
 	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -53,7 +53,7 @@ func (v version) settings(models []wireModel) []state.Setting {
 		}
 	}
 	approval := []state.Choice{
-		{Value: "untrusted", Label: "Everything but harmless reading", Description: "It asks before each command that it does not know to be safe, and before each edit."},
+		{Value: "untrusted", Label: "Before all but harmless commands", Description: "It asks before each command that it does not know to be safe, and before each edit."},
 		{Value: "on-failure", Label: "When the sandbox stops it", Description: "It works in the sandbox without asking, and asks when something fails there."},
 		{Value: "on-request", Label: "When it wants to leave the sandbox", Description: "It works in the sandbox without asking. The model decides when to ask for more."},
 		{Value: "never", Label: "Never", Description: "Warning: nothing is asked. You can watch and stop it, but approve nothing.", Risky: true},

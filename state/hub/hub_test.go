@@ -29,6 +29,8 @@ type agent struct {
 	mu      sync.Mutex
 	answers []state.Decision
 	fail    error // of Answer
+
+	dispatchFails error
 }
 
 func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
@@ -38,6 +40,12 @@ func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, 
 }
 
 func (a *agent) Dispatch(ctx context.Context, _ string, s *state.Session, act state.Action) error {
+	a.mu.Lock()
+	fails := a.dispatchFails
+	a.mu.Unlock()
+	if fails != nil {
+		return fails
+	}
 	if t, ok := act.(*state.SessionTurnStarted); ok {
 		t.TurnID = fmt.Sprint("turn-", len(s.Turns))
 		a.hub.Apply(ctx, s.Summary.Resource, state.Source{}, on(s.Summary.Resource, t))
