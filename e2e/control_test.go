@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -58,7 +59,7 @@ func TestSteer(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
 	path := w.begin(c, "script:steer", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
-	w.untilPage(c, path, "waiting 1")
+	w.untilPage(c, path, "waiting 2")
 	if _, page := w.post(c, path+"/messages", url.Values{"text": {"mind the gap"}, "how": {"steer"}}); !strings.Contains(page, "mind the gap") {
 		t.Errorf("what was said is not shown:\n%s", page)
 	}
@@ -209,4 +210,83 @@ func TestJoinFromATerminal(t *testing.T) {
 	b.fill(".send textarea", "script:messages")
 	b.do(chromedp.Click(chromedp.CSS(".send button.primary")))
 	x.until("all in order")
+}
+
+// oldWorld is a world whose Codex is 0.122.
+func oldWorld(t *testing.T) *world {
+	t.Helper()
+	old, err := filepath.Glob("node_modules/codex-0.122/vendor/*/codex")
+	if err != nil || len(old) != 1 {
+		t.Fatalf("Codex 0.122 is not below node_modules: %v %v", old, err)
+	}
+	dir, err := filepath.Abs(old[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, data: filepath.Join(t.TempDir(), "data"), folder: t.TempDir(), codex: filepath.Join(t.TempDir(), "codex-home"),
+		path: dir + string(os.PathListSeparator) + os.Getenv("PATH")}
+	model := exec.Command(modelBinary, "-addr", "127.0.0.1:0", "-codex-home", w.codex)
+	start(t, model, regexp.MustCompile(`listening on (\S+)`))
+	w.start()
+	return w
+}
+
+// TestControlOfOldCodex does with 0.122 what it can do.
+func TestControlOfOldCodex(t *testing.T) {
+	w := oldWorld(t)
+	c := w.client()
+	path := w.begin(c, "script:steer", "set.codex.effort", "low", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	w.untilPage(c, path, "waiting 3") // of the first it may say nothing
+	w.post(c, path+"/messages", url.Values{"text": {"mind the gap"}, "how": {"steer"}})
+	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}, "how": {"queue"}})
+	w.untilPage(c, path, "Meanwhile you said: mind the gap")
+	w.untilPage(c, path, "Hello from the")
+	w.untilPage(c, path, ">Send<")
+	_, page := w.get(c, path)
+	for _, want := range []string{"Reasoning effort: <bdi>low", "When it asks you: <bdi>Never"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if strings.Contains(page, "has not taken it yet") || strings.Contains(page, "Go on in a terminal") {
+		t.Errorf("the page offers what is not:\n%s", page)
+	}
+	w.post(c, path+"/rename", url.Values{"title": {"A better name"}})
+	if _, form := w.get(c, path+"/do/fork"); strings.Contains(form, "<option") {
+		t.Errorf("a fork in the middle is offered:\n%s", form)
+	}
+	_, page = w.post(c, path+"/do/fork", url.Values{})
+	fork := regexp.MustCompile(`data-session="([^"]+)"`).FindStringSubmatch(page)
+	if fork == nil || "/s/"+fork[1] == path || !strings.Contains(page, "Hello from the") {
+		t.Fatalf("no fork:\n%s", page)
+	}
+	w.post(c, path+"/do/compact", url.Values{})
+	w.untilPage(c, path, ">Turn 3 · ")
+	w.untilPage(c, path, ">Send<")
+	w.post(c, path+"/do/review", url.Values{"set.review.of": {"custom"}, "set.review.what": {"script:review"}})
+	w.untilPage(c, path, "The widget is never closed")
+	w.untilPage(c, path, ">Send<")
+	w.post(c, path+"/archive", url.Values{})
+	_, page = w.get(c, "/older?agent=codex")
+	if strings.Contains(page, path) || !strings.Contains(page, fork[1]) {
+		t.Errorf("the list:\n%s", page)
+	}
+	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}})
+	w.untilPage(c, path, ">Turn 5 · ")
+	w.untilPage(c, path, ">Send<")
+
+	// Another nod reads what this one has left, as far as Codex tells it.
+	w.nod.kill(syscall.SIGTERM)
+	w.data = filepath.Join(t.TempDir(), "other")
+	w.start()
+	c = w.client()
+	_, page = w.post(c, "/older", url.Values{"agent": {"codex"}, "session": {"ahp-session:/" + strings.TrimPrefix(path, "/s/")}})
+	for _, want := range []string{"A better name", "Meanwhile you said: mind the gap", "Hello from the"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the session does not show %q:\n%s", want, page)
+		}
+	}
+	w.post(c, path+"/messages", url.Values{"text": {"script:messages"}})
+	w.untilPage(c, path, "all in order")
+	w.untilPage(c, path, ">Send<")
 }

@@ -53,7 +53,8 @@ type threadStatus struct {
 
 type historyTurn struct {
 	wireTurn
-	Items []wireItem `json:"items"`
+	StartedAt int64      `json:"startedAt"` // seconds
+	Items     []wireItem `json:"items"`
 }
 
 // turnsPage is a page of thread/turns/list, the newest turn first.
@@ -338,6 +339,7 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 		c.apply(ctx, th, &state.SessionTitleChanged{Title: title})
 		th.untitled = false
 	}
+	turns = c.withoutGhosts(st, turns)
 	known := func(t historyTurn) bool {
 		return st.ActiveTurn != nil && st.ActiveTurn.ID == t.ID ||
 			slices.ContainsFunc(st.Turns, func(x *state.Turn) bool { return x.ID == t.ID })

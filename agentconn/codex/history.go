@@ -86,3 +86,17 @@ func (c *conn) recallThread(ctx context.Context, id string) error {
 		return nil
 	})
 }
+
+// withoutGhosts takes the turns from a history that nod has under other ids: Codex
+// 0.122 tells a review as two turns that never were. So where nod's newest turn is
+// not in the history, what began before the session changed last is left out.
+func (c *conn) withoutGhosts(st *state.Session, turns []historyTurn) []historyTurn {
+	n := len(st.Turns)
+	if c.version.pages() || n == 0 || slices.ContainsFunc(turns, func(t historyTurn) bool { return t.ID == st.Turns[n-1].ID }) {
+		return turns
+	}
+	return slices.DeleteFunc(slices.Clone(turns), func(t historyTurn) bool {
+		known := slices.ContainsFunc(st.Turns, func(x *state.Turn) bool { return x.ID == t.ID }) || st.ActiveTurn != nil && st.ActiveTurn.ID == t.ID
+		return !known && t.StartedAt*1000 <= st.Summary.ModifiedAt
+	})
+}
