@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"nod/agentconn"
@@ -107,7 +108,7 @@ func (c *conn) steer(ctx context.Context, s *state.Session, a *state.SessionPend
 			return errLost
 		}
 		th.steering = append(th.steering, *a)
-		c.apply(ctx, th, a)
+		c.apply(ctx, th, th.steers(a.ID))
 		return nil
 	})
 }
@@ -116,11 +117,25 @@ func (c *conn) steer(ctx context.Context, s *state.Session, a *state.SessionPend
 func (c *conn) taken(ctx context.Context, th *thread, text string) {
 	for i, a := range th.steering {
 		if a.Message.Text == text {
-			th.steering = append(th.steering[:i:i], th.steering[i+1:]...)
-			c.apply(ctx, th, &state.SessionPendingMessageRemoved{Kind: state.PendingSteering, ID: a.ID})
+			newest := th.steering[len(th.steering)-1].ID
+			th.steering = slices.Delete(th.steering, i, i+1)
+			c.apply(ctx, th, th.steers(newest))
 			return
 		}
 	}
+}
+
+// steers shows what Codex has not taken yet. AHP has room for one such message, so
+// several are shown as one, under the id of the newest.
+func (th *thread) steers(id string) state.Action {
+	if len(th.steering) == 0 {
+		return &state.SessionPendingMessageRemoved{Kind: state.PendingSteering, ID: id}
+	}
+	var texts []string
+	for _, a := range th.steering {
+		texts = append(texts, a.Message.Text)
+	}
+	return &state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: id, Message: state.UserMessage(strings.Join(texts, "\n\n"))}
 }
 
 // ---- operations ----

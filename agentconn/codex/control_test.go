@@ -218,6 +218,8 @@ func (l *linked) until(what string, is func() bool) {
 	}
 }
 
+const taken = `{"method":"item/started","params":{"threadId":"th","turnId":"tu","item":{"type":"userMessage","id":"u","content":[{"type":"text","text":"%s"}]}}}`
+
 // TestSteering waits in the session until Codex tells of it, and is refused with
 // the turn that it was for.
 func TestSteering(t *testing.T) {
@@ -232,10 +234,15 @@ func TestSteering(t *testing.T) {
 	if got := l.said("turn/steer"); len(got) != 1 || !strings.Contains(got[0], `"expectedTurnId":"tu"`) || !strings.Contains(got[0], `"mind the gap"`) {
 		t.Errorf("sent %q", got)
 	}
-	if m := l.state(id).SteeringMessage; m == nil || m.Message.Text != "mind the gap" {
+	if err := l.hub.Steer(t.Context(), id, state.UserMessage("and the train")); err != nil {
+		t.Fatal(err)
+	}
+	if m := l.state(id).SteeringMessage; m == nil || m.Message.Text != "mind the gap\n\nand the train" {
 		t.Errorf("waiting: %+v", m)
 	}
-	l.out <- `{"method":"item/started","params":{"threadId":"th","turnId":"tu","item":{"type":"userMessage","id":"u","content":[{"type":"text","text":"mind the gap"}]}}}`
+	l.out <- strings.Replace(taken, "%s", "mind the gap", 1)
+	l.until("the first to be taken", func() bool { return l.state(id).SteeringMessage.Message.Text == "and the train" })
+	l.out <- strings.Replace(taken, "%s", "and the train", 1)
 	l.until("it to be taken", func() bool { return l.state(id).SteeringMessage == nil })
 	delete(l.answers, "turn/steer")
 	if err := l.hub.Steer(t.Context(), id, state.UserMessage("again")); err == nil || !strings.Contains(agentconn.Sentence(err), "did not take it into the turn") {
@@ -323,6 +330,34 @@ func TestRecallReadsAndDoesNotResume(t *testing.T) {
 		if got := l.said("thread/resume"); len(got) > 0 {
 			t.Errorf("%s: resumed %q", version, got)
 		}
+	}
+}
+
+// TestGhostsOfAReview: where the history has other turns than nod saw, what nod saw
+// stands, and what came later is added.
+func TestGhostsOfAReview(t *testing.T) {
+	l := link(t, "0.122.0", answers{
+		"thread/start": say(started), "turn/start": say(`{"turn":{"id":"mine"}}`, `{"method":"turn/completed","params":{"threadId":"th","turn":{"id":"mine","status":"completed"}}}`),
+		"thread/resume": say(`{"thread":{"id":"th","cwd":"/w","turns":[{"id":"ghost","status":"completed","startedAt":5,"items":[]},{"id":"later","status":"completed","startedAt":9999999999,"items":[]}]}}`),
+	})
+	id, err := l.hub.Create(t.Context(), state.NewSession{Provider: Provider, Folder: "/w"}, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.until("the end", func() bool { return l.state(id).ActiveTurn == nil })
+	l.out <- `{"method":"thread/closed","params":{"threadId":"th"}}`
+	for l.conn.isLive("th") {
+		time.Sleep(time.Millisecond)
+	}
+	if err := l.conn.attach(t.Context(), "th"); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, turn := range l.state(id).Turns {
+		ids = append(ids, turn.ID)
+	}
+	if got := strings.Join(ids, " "); got != "mine later" {
+		t.Errorf("turns %s", got)
 	}
 }
 
