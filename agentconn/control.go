@@ -23,6 +23,14 @@ type Controller interface {
 	Recall(ctx context.Context, uri string) error
 }
 
+// Controllable is an Adapter whose connections are Controllers.
+type Controllable interface {
+	Adapter
+	// Settings describes what can be chosen for a new session, as far as that is
+	// known without a connection.
+	Settings() []state.Setting
+}
+
 // errCannot is the error of what only a Controller can do.
 var errCannot = &PublicError{Message: "This agent cannot do that."}
 
@@ -55,7 +63,7 @@ func (m *Manager) Settings(ctx context.Context, provider string) []state.Setting
 		return c.Settings(ctx)
 	}
 	for _, l := range m.links {
-		if a, ok := l.adapter.(interface{ Settings() []state.Setting }); ok && l.adapter.Provider() == provider {
+		if a, ok := l.adapter.(Controllable); ok && a.Provider() == provider {
 			return a.Settings()
 		}
 	}

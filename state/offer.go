@@ -9,7 +9,6 @@ import (
 type Offers struct {
 	Operations []Operation
 	Steers     bool   // takes a message while a turn runs
-	Keeps      bool   // has older sessions that can be listed and read
 	Terminal   string // command that opens a session in a terminal, without the session's id at its end; "": none does
 }
 

@@ -174,7 +174,7 @@ func (c *conn) offers(terminal string) state.Offers {
 		fork.Params = []state.Setting{{Name: forkTurn, Title: "Up to", Turns: true}}
 	}
 	return state.Offers{
-		Steers: true, Keeps: true, Terminal: terminal,
+		Steers: true, Terminal: terminal,
 		Operations: []state.Operation{
 			fork, review,
 			{Name: opCompact, Title: "Compact", Description: "Codex puts a summary in the place of what it remembers of this session, so that more fits. What you see here stays."},

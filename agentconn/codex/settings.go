@@ -71,8 +71,8 @@ func (v version) settings(models []wireModel) []state.Setting {
 	}
 }
 
-// Settings implements agentconn.Controller for a place that is not linked to: of a
-// present version, without its models.
+// Settings implements agentconn.Controllable: of a present version, without its
+// models.
 func (p place) Settings() []state.Setting { return version{0, 171, 0}.settings(nil) }
 
 // Settings implements agentconn.Controller. The models are asked for once.

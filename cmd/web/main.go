@@ -260,6 +260,7 @@ func findAgents(known ...agentconn.Adapter) (found []agentconn.Adapter, links []
 	at := time.Now().UnixMilli()
 	link := func(a agentconn.Adapter) {
 		l := state.Link{Key: a.Key(), Provider: a.Provider(), DisplayName: a.DisplayName(), Status: state.LinkIdle, Since: at}
+		_, l.Keeps = a.(agentconn.Controllable)
 		var err error
 		if l.Description, err = a.Find(); err == nil {
 			found = append(found, a)

@@ -527,7 +527,7 @@ func (h *Hub) Opaque(ctx context.Context, uri string, raw json.RawMessage) {
 func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 	h.mu.Lock()
 	if i := slices.IndexFunc(h.links, func(x state.Link) bool { return x.Key == l.Key }); i >= 0 {
-		l.DisplayName, l.Description = h.links[i].DisplayName, h.links[i].Description
+		l.DisplayName, l.Description, l.Keeps = h.links[i].DisplayName, h.links[i].Description, h.links[i].Keeps
 		h.links[i] = l
 	}
 	h.changed()
