@@ -89,7 +89,7 @@ func (h *Hub) SendQueued(ctx context.Context, id, message string) error {
 // any other end, and after one that was tried, a person decides. Call with mu held.
 func (s *session) deliverNext() {
 	q := s.state.QueuedMessages
-	if len(q) == 0 || s.state.ActiveTurn != nil || lastTurn(s.state) != state.TurnComplete || tried(q[0]) {
+	if len(q) == 0 || s.state.ActiveTurn != nil || lastTurn(s.state) != state.TurnComplete {
 		return
 	}
 	s.hub.delivering.Go(func() {
@@ -118,7 +118,7 @@ func (s *session) deliver(ctx context.Context, message string, again bool) error
 	if i < 0 || tried(st.QueuedMessages[i]) && !again {
 		return ErrNoMessage
 	}
-	if st.ActiveTurn != nil {
+	if st.ActiveTurn != nil || !again && lastTurn(st) != state.TurnComplete { // another turn has come in between
 		return ErrTurnOpen
 	}
 	m := st.QueuedMessages[i].Message

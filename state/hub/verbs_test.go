@@ -102,6 +102,7 @@ func TestQueueIsNeverSentTwice(t *testing.T) {
 	h.agent.mu.Unlock()
 	h.restart()
 	h.queue("two") // wakes the queue, of which the first is in doubt
+	h.hub.delivering.Wait()
 	if st := h.view().State; st.ActiveTurn != nil {
 		t.Errorf("it was sent again by itself: %+v", st.ActiveTurn)
 	}
