@@ -11,11 +11,13 @@ import (
 )
 
 const (
-	// startTimeout bounds how long a person waits for an agent to start. Codex
-	// takes up to 3 s on a cold disk.
-	startTimeout = 20 * time.Second
-	// lookEvery is how often a runtime is looked for that somebody else starts.
+	// startTimeout bounds how long a person waits for an agent to start: it ends
+	// after what an adapter waits for, which knows more.
+	startTimeout = 40 * time.Second
+	// lookEvery is how often a runtime is looked for that somebody else starts, and
+	// maxPause how long nod waits at most after it could not be linked to.
 	lookEvery = time.Second
+	maxPause  = time.Minute
 	// returnWithin is how long what was open on a lasting runtime stays open while
 	// the runtime itself is not there: a daemon that is restarted takes some
 	// seconds.
@@ -69,42 +71,61 @@ func (m *Manager) Close() {
 
 // tend keeps one link while its runtime is there.
 func (m *Manager) tend(l *link) {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
 	// What was open there stays open until its end is told: at once where nobody
 	// else would start the runtime again.
-	told, since, status, why := false, time.Now(), state.LinkIdle, ""
-	for m.ctx.Err() == nil {
-		var wants chan error
-		if !l.adapter.Running() {
+	lasting, told, since := true, false, time.Now()
+	status, why := state.LinkIdle, ""
+	pause := time.Duration(0)
+	var wants chan error
+	for {
+		next := time.NewTimer(pause)
+		select {
+		case wants = <-l.needed:
+		case <-next.C:
+			wants = nil
+		case <-m.ctx.Done():
+			next.Stop()
+			return
+		}
+		next.Stop()
+		if wants == nil && !l.adapter.Running() {
 			if !told && (l.adapter.Starts() || time.Since(since) > returnWithin) {
 				told = true
 				m.report(l, status, Found{}, why)
 			}
-			select {
-			case wants = <-l.needed:
-			case <-look.C:
-				continue
-			case <-m.ctx.Done():
-				return
-			}
-		}
-		var lasting bool
-		lasting, why = m.connect(l, wants)
-		told, since, status = !lasting, time.Now(), state.LinkLost
-		if lasting && !l.adapter.Running() {
+			pause = lookEvery
 			continue
 		}
-		select { // not faster than this, whatever goes wrong
-		case <-look.C:
-		case <-m.ctx.Done():
+		failing := pause > lookEvery
+		found, err := m.connect(l, wants, failing)
+		if m.ctx.Err() != nil && found.Epoch == "" {
+			return // nothing has changed there
+		}
+		up := found.Epoch != ""
+		if up {
+			lasting, since, pause = found.Lasting, time.Now(), lookEvery
+			told = !lasting
+			if m.ctx.Err() != nil && !lasting {
+				err = &PublicError{Message: "nod was stopped, and the agent's program with it.", Err: err}
+			}
+		} else {
+			pause = min(2*max(pause, lookEvery), maxPause)
+		}
+		if sentence := Sentence(err); up || !failing || sentence != why {
+			status, why = state.LinkLost, sentence
+			m.log.Warn("link lost", "link", l.adapter.Key(), "epoch", found.Epoch, "err", err)
+			found.Lasting = lasting && !told
+			m.report(l, status, found, why)
+		}
+		if up && lasting && !l.adapter.Running() {
+			pause = 0
 		}
 	}
 }
 
-// connect runs one connection until it is lost. It answers whoever waits for it,
-// and tells whether what was open on it may go on, and why it was lost.
-func (m *Manager) connect(l *link, wants chan error) (lasting bool, why string) {
+// connect runs one connection until it is lost, and tells why. It answers whoever
+// waits for it. Nothing is found where the link never came up.
+func (m *Manager) connect(l *link, wants chan error, failing bool) (found Found, err error) {
 	waiting := []chan error{}
 	if wants != nil {
 		waiting = append(waiting, wants)
@@ -115,7 +136,9 @@ func (m *Manager) connect(l *link, wants chan error) (lasting bool, why string) 
 		}
 		waiting = nil
 	}
-	m.report(l, state.LinkConnecting, Found{}, "")
+	if !failing {
+		m.report(l, state.LinkConnecting, Found{Lasting: true}, "")
+	}
 	ctx, abandon := context.WithCancel(m.ctx)
 	defer abandon()
 	conn := l.adapter.NewConn(m.sink)
@@ -129,7 +152,6 @@ func (m *Manager) connect(l *link, wants chan error) (lasting bool, why string) 
 	})
 	patience := time.NewTimer(startTimeout)
 	defer patience.Stop()
-	var found Found
 	for {
 		select {
 		case found = <-ready:
@@ -146,32 +168,27 @@ func (m *Manager) connect(l *link, wants chan error) (lasting bool, why string) 
 				answer(nil)
 			}
 		case <-patience.C:
+			if len(ready) > 0 {
+				continue
+			}
 			abandon()
-			<-lost
-			err := &PublicError{Message: l.adapter.DisplayName() + " did not answer in time. Try again; if it stays so, start it by hand in a terminal to see what it says."}
-			m.lost(l, found, err)
+			err = &PublicError{
+				Message: l.adapter.DisplayName() + " did not answer in time. Try again; if it stays so, start it by hand in a terminal to see what it says.",
+				Err:     <-lost,
+			}
+			l.set(nil, "")
 			answer(err)
-			return found.Lasting, Sentence(err)
-		case err := <-lost:
+			return found, err
+		case err = <-lost:
 			select {
 			case found = <-ready: // it was ready and is lost
 			default:
 			}
-			if m.ctx.Err() != nil && !found.Lasting {
-				err = &PublicError{Message: "nod was stopped, and the agent's program with it.", Err: err}
-			}
-			m.lost(l, found, err)
+			l.set(nil, "")
 			answer(err)
-			return found.Lasting, Sentence(err)
+			return found, err
 		}
 	}
-}
-
-func (m *Manager) lost(l *link, found Found, err error) {
-	m.log.Warn("link lost", "link", l.adapter.Key(), "epoch", found.Epoch, "err", err)
-	l.set(nil, "")
-	found.Offers = state.Offers{}
-	m.report(l, state.LinkLost, found, Sentence(err))
 }
 
 func (l *link) set(c Conn, epoch string) {

@@ -187,12 +187,7 @@ func (c *conn) discover() {
 	for _, st := range c.sink.Open(c.ctx, c.place.key) {
 		id := threadID(st)
 		open[id] = true
-		c.running.Go(func() {
-			if err := c.attach(c.ctx, id); err != nil && c.ctx.Err() == nil {
-				c.log.Warn("an open session cannot go on", "thread", id, "err", err)
-				c.sink.Gone(c.ctx, st.Summary.Resource, "Codex cannot go on with this session: "+sentenceOf(err))
-			}
-		})
+		c.running.Go(func() { c.regain(id) })
 	}
 	for id := range loaded {
 		if !open[id] {
@@ -201,26 +196,30 @@ func (c *conn) discover() {
 	}
 }
 
-// sentenceOf is what Codex says about an error, for a person.
-func sentenceOf(err error) string {
+// regain goes on with a session in which something was open when nod heard of it
+// last. It is ended only if Codex cannot go on with it.
+func (c *conn) regain(id string) {
+	err := c.follow(id)
 	var refused *rpcError
-	if errors.As(err, &refused) {
-		return "it says “" + shorten(refused.Message, 300) + "”."
+	switch {
+	case err == nil, c.ctx.Err() != nil, errors.Is(err, errLost): // the next link looks after it
+		return
+	case errors.As(err, &refused):
+		c.sink.Gone(c.ctx, uriScheme+id, "Codex cannot go on with this session: it says “"+shorten(refused.Message, 300)+"”.")
+	default:
+		c.sink.Gone(c.ctx, uriScheme+id, "Codex does not say how this session is, so nod has ended its turn here. Open it in a terminal to see.")
 	}
-	return "the log says why."
+	c.log.Warn("an open session cannot go on", "thread", id, "err", err)
 }
 
 // meet shows a thread that is loaded on the server.
 func (c *conn) meet(id string) {
-	var res struct {
-		Thread wireThread `json:"thread"`
-	}
-	err := c.call(c.ctx, "thread/read", map[string]any{"threadId": id}, func(r json.RawMessage) error { return json.Unmarshal(r, &res) })
+	w, err := c.look(c.ctx, id)
 	if err != nil {
 		c.log.Debug("a thread cannot be read", "thread", id, "err", err)
 		return
 	}
-	c.welcome(res.Thread)
+	c.welcome(w)
 }
 
 // welcome shows a thread and subscribes to it.
@@ -237,20 +236,21 @@ func (c *conn) welcome(w wireThread) {
 	}
 }
 
-// follow subscribes to a thread that works, and whose file may not be written yet.
-func (c *conn) follow(id string) {
+// follow subscribes to a thread that works. Its file may not be written yet, or the
+// server be slow; what the server refuses for good is not tried again.
+func (c *conn) follow(id string) (err error) {
 	for try := range attachTries {
-		err := c.attach(c.ctx, id)
-		if err == nil || c.ctx.Err() != nil {
-			return
+		err = c.attach(c.ctx, id)
+		if err == nil || c.ctx.Err() != nil || errors.Is(err, errLost) {
+			return err
 		}
 		c.log.Debug("a thread cannot be subscribed to", "thread", id, "err", err)
 		select {
 		case <-time.After(attachPause << try):
 		case <-c.ctx.Done():
-			return
 		}
 	}
+	return err
 }
 
 // attach subscribes to a thread, if this link is not yet, and brings its session
@@ -267,14 +267,16 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 	if c.isLive(id) {
 		return nil
 	}
-	params := map[string]any{"threadId": id}
-	if c.version.pages() {
-		params["excludeTurns"] = true
-		params["initialTurnsPage"] = map[string]any{"limit": pageTurns, "itemsView": "full"}
-	}
-	var older string // a cursor to what is before the page, for a session that begins
+	before := c.unseen(ctx, id)
 	var th *thread
-	resume := func(before []historyTurn) error {
+	resume := func(turns int) error {
+		params := map[string]any{"threadId": id}
+		if c.version.pages() {
+			params["excludeTurns"] = true
+		}
+		if c.version.pages() && turns > 0 {
+			params["initialTurnsPage"] = map[string]any{"limit": turns, "itemsView": "full"}
+		}
 		return c.call(ctx, "thread/resume", params, func(r json.RawMessage) error {
 			var a attached
 			if err := json.Unmarshal(r, &a); err != nil {
@@ -288,30 +290,59 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 			if err != nil {
 				return err
 			}
-			if th = t; more && before == nil && len(st.Turns) == 0 && st.ActiveTurn == nil {
-				older = a.InitialTurnsPage.NextCursor // first things first
-				return nil
-			}
+			th = t
 			c.configure(ctx, th, a.values())
 			th.replaying = true
-			c.reconcile(ctx, th, st, a.Thread, united(before, turns), more && before == nil)
+			c.reconcile(ctx, th, st, a.Thread, united(before, turns), more && len(before) == 0)
 			return nil
 		})
 	}
-	err := resume(nil)
-	if err == nil && older != "" {
-		err = resume(c.history(ctx, id, older))
+	err := resume(pageTurns)
+	for _, turns := range []int{1, 0} { // they may hold more than nod reads
+		if errors.Is(err, errTooLong) {
+			err = resume(turns)
+		}
 	}
 	if err != nil {
 		return err
 	}
 	// What is waited for is asked again right after the answer, so before the answer
 	// to another call.
-	return c.call(ctx, "thread/loaded/list", map[string]any{}, func(json.RawMessage) error {
+	waiting := func(json.RawMessage) error {
 		c.sink.Waiting(ctx, th.uri, c.epoch, th.asked)
 		th.replaying, th.asked = false, nil
 		return nil
-	})
+	}
+	if err := c.call(ctx, "thread/loaded/list", map[string]any{}, waiting); err != nil {
+		c.log.Warn("what is waited for is not known", "thread", id, "err", err)
+	}
+	return nil
+}
+
+// unseen returns the history of a thread that nod sees for the first time. It is
+// read before the thread is subscribed to, so that what happens then comes after it.
+func (c *conn) unseen(ctx context.Context, id string) []historyTurn {
+	if !c.version.pages() {
+		return nil
+	}
+	w, err := c.look(ctx, id)
+	if err != nil || w.hidden() {
+		return nil
+	}
+	st, err := c.begin(ctx, w, "")
+	if err != nil || len(st.Turns) > 0 || st.ActiveTurn != nil {
+		return nil
+	}
+	return c.history(ctx, id, "")
+}
+
+// look reads a thread without its turns.
+func (c *conn) look(ctx context.Context, id string) (wireThread, error) {
+	var res struct {
+		Thread wireThread `json:"thread"`
+	}
+	err := c.call(ctx, "thread/read", map[string]any{"threadId": id}, func(r json.RawMessage) error { return json.Unmarshal(r, &res) })
+	return res.Thread, err
 }
 
 // history returns the turns before a cursor, "" for all of them, the oldest first.
@@ -354,7 +385,7 @@ var renumbered = regexp.MustCompile(`^item-\d+$`)
 // reconcile brings a session up to what a thread's history tells: turns that nod
 // has not seen, and the rest of one that it has seen the begin of. gap says that
 // there are turns in between which were not asked for.
-func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w wireThread, turns []historyTurn, gap bool) {
+func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w wireThread, turns []historyTurn, skipped bool) {
 	if title := w.title(); title != "" && (w.Name != "" || st.Summary.Title == "") && title != st.Summary.Title {
 		c.apply(ctx, th, &state.SessionTitleChanged{Title: title})
 		th.untitled = false
@@ -368,11 +399,16 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 	from := 0
 	for i, t := range turns {
 		if known(t) {
-			from, gap = i, false
+			from, skipped = i, false
 		}
 	}
 	active := st.ActiveTurn
 	if active != nil && !slices.ContainsFunc(turns, func(t historyTurn) bool { return t.ID == active.ID }) {
+		if len(turns) == 0 && w.Status.Type == "active" { // it was not asked for
+			th.recall(active)
+			c.apply(ctx, th, listened(active.ID))
+			return
+		}
 		c.sink.Gone(ctx, th.uri, "Codex does not know this turn any more.")
 		active = nil
 	}
@@ -384,27 +420,30 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 				th.recall(active)
 			}
 			if t.Status == "inProgress" && !heard {
-				c.apply(ctx, th, notice("nod did not listen for a while here. What came meanwhile is filled in as far as Codex still tells it.", t.ID, true))
+				c.apply(ctx, th, listened(t.ID))
 			}
 			c.catchUp(ctx, th, t, true)
 		case known(t): // it has ended
 		default:
-			if i == 0 && gap && len(st.Turns) > 0 {
+			if i == 0 && skipped && len(st.Turns) > 0 {
 				th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
-				c.apply(ctx, th, notice("Between this turn and the one before there were others, which nod did not read.", t.ID, true))
+				c.apply(ctx, th, gap("Between this turn and the one before there were others, which nod did not read.", t.ID))
 			}
 			c.catchUp(ctx, th, t, false)
 		}
 	}
 }
 
-// notice is a line of nod's own in the transcript.
-func notice(text, turn string, gap bool) *state.SessionResponsePart {
-	p := &state.NotificationPart{Content: state.Plain(text)}
-	if gap {
-		p.Meta = state.Meta{"nod.gap": []byte(`{"reason":"linkLost"}`)}
-	}
-	return &state.SessionResponsePart{TurnID: turn, Part: p}
+// gap is a line of nod's own in the transcript: something may be missing there.
+func gap(text, turn string) *state.SessionResponsePart {
+	return &state.SessionResponsePart{TurnID: turn, Part: &state.NotificationPart{
+		Content: state.Plain(text), Meta: state.Meta{"nod.gap": []byte(`{"reason":"linkLost"}`)},
+	}}
+}
+
+// listened says that nod has come back.
+func listened(turn string) *state.SessionResponsePart {
+	return gap("nod did not listen for a while here. What came meanwhile is filled in as far as Codex still tells it.", turn)
 }
 
 // message is the text that a turn began with.
@@ -422,6 +461,13 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 	if t.Status == "inProgress" && len(items) == 0 && !partly { // its message is still to come
 		th.foreign = t.ID
 		return
+	}
+	if !partly {
+		c.gather = &gathered{th: th}
+		defer func() {
+			c.flush(ctx)
+			c.gather = nil
+		}()
 	}
 	th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
 	th.heard = true
@@ -546,11 +592,16 @@ func (c *conn) awake(id string) {
 	})
 	// One that has no file yet cannot be read everywhere.
 	if err != nil || shown && w.Status.Type == "active" {
-		c.follow(id)
+		_ = c.follow(id) // it is logged
 	}
 }
 
-func (c *conn) threadClosed(_ context.Context, p told) { c.forget(p.ThreadID) }
+// threadClosed ends what is open in a thread that the server has let go. A server
+// keeps one that works, unless somebody deletes it.
+func (c *conn) threadClosed(ctx context.Context, p told) {
+	c.forget(p.ThreadID)
+	c.sink.Gone(ctx, uriScheme+p.ThreadID, "Codex has closed this session.")
+}
 
 // threadArchived and threadUnarchived follow what was done in another client.
 // Codex unloads what is archived, without another word.
@@ -597,7 +648,11 @@ func (c *conn) resting() (out []string) {
 // leave ends the subscription to a thread.
 func (c *conn) leave(id string) {
 	err := c.call(c.ctx, "thread/unsubscribe", map[string]any{"threadId": id}, func(json.RawMessage) error {
+		th := c.threads[id]
 		c.forget(id)
+		if th != nil && (th.turn != "" || th.foreign != "") { // it has woken up meanwhile
+			c.running.Go(func() { _ = c.follow(id) }) // it is logged
+		}
 		return nil
 	})
 	if err != nil && c.ctx.Err() == nil {

@@ -100,7 +100,7 @@ func (c *conn) output(ctx context.Context, th *thread, it *item, data string) {
 	if it.written >= 0 {
 		it.written += len(data)
 	}
-	c.sink.Apply(ctx, th.uri, state.Source{}, append(c.show(th, it), state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: data}})...)
+	c.send(ctx, th, state.Source{}, append(c.show(th, it), state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: data}})...)
 }
 
 // show puts a call's terminal into it, once something is written or the command
@@ -228,7 +228,7 @@ func (c *conn) finishCommand(ctx context.Context, th *thread, it *item, w wireIt
 		state.Envelope{Channel: it.terminal, Action: &state.TerminalCommandFinished{CommandID: it.id, ExitCode: w.ExitCode, DurationMs: w.DurationMs}},
 		state.Envelope{Channel: th.uri, Action: complete(result)},
 	)
-	c.sink.Apply(ctx, th.uri, th.finished(it.turn, it.id), actions...)
+	c.send(ctx, th, th.finished(it.turn, it.id), actions...)
 }
 
 // maxAggregated is where Codex cuts what a command has written.

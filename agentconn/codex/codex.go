@@ -18,10 +18,12 @@ package codex
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"nod/agentconn"
 )
@@ -50,10 +52,17 @@ type Server struct {
 // new sessions: on the daemon a terminal can join them.
 func Adapters(cfg Config) ([]agentconn.Adapter, error) {
 	out := []agentconn.Adapter{socket{place{Provider + "@daemon", Provider, "Codex in a terminal", cfg}, daemonSocket()}}
+	known := map[string]bool{"unix://" + daemonSocket(): true, "unix://" + cfg.socket(): true}
 	for _, s := range cfg.Servers {
 		a, err := configured(cfg, s)
 		if err != nil {
 			return nil, err
+		}
+		// What is told over two links would be there twice.
+		if address := strings.TrimRight(s.URL, "/"); known[address] {
+			return nil, fmt.Errorf("the Codex server “%s” is named twice, or nod finds it by itself; take it out of the configuration", s.URL)
+		} else {
+			known[address] = true
 		}
 		out = append(out, a)
 	}

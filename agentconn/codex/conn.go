@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,8 +22,8 @@ const (
 	// callTimeout bounds every call: Codex passes over malformed messages in silence.
 	callTimeout = 30 * time.Second
 	// greetTimeout bounds the wait for the answer to initialize: up to 3 s on a
-	// cold disk. It ends before the manager loses patience, and knows more.
-	greetTimeout = 15 * time.Second
+	// cold disk.
+	greetTimeout = 10 * time.Second
 	// bannerLines is how many lines that are no messages a program may print
 	// before its answer to initialize and still be taken for Codex.
 	bannerLines = 5
@@ -53,6 +54,12 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return fmt.Sprintf("codex: %s (%d)", e.Message, e.Code) }
 
+// answerID finds the id of an answer that was too long to be read.
+var answerID = regexp.MustCompile(`^\{"id":(\d+),"result":`)
+
+// errTooLong stands for such an answer.
+var errTooLong = &rpcError{Message: "the answer is longer than nod reads"}
+
 // overloaded is the code of a server that wants to be asked again later.
 const overloaded = -32001
 
@@ -71,6 +78,7 @@ type conn struct {
 
 	threads map[string]*thread // by thread id, that this link is subscribed to; the reader's
 	board   board              // the reader's
+	gather  *gathered          // the reader's; nil unless a turn is told that has passed
 
 	ctx     context.Context    // of what runs beside the reader
 	stop    context.CancelFunc // ends the link
@@ -127,7 +135,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 		stalled := make(chan bool, 1)
 		detail := "Codex " + c.version.String()
 		if !d.lasting {
-			detail += ": a restart of nod ends what it does, because this version listens on no socket"
+			detail += ": a restart of nod ends what it does, because " + d.ends
 		}
 		ready(agentconn.Found{Epoch: c.epoch, Detail: detail, Lasting: d.lasting, Offers: c.offers(d.terminal), Stalled: stalled})
 		c.discover()
@@ -270,7 +278,9 @@ func (c *conn) read(ctx context.Context) (rubbish string, err error) {
 		line, cut, err := c.wire.read(ctx)
 		if len(line) > 0 {
 			var m message
-			if cut || json.Unmarshal(line, &m) != nil || (m.Method == "" && m.ID == nil) {
+			if id := answerID.FindSubmatch(line); cut && id != nil {
+				c.answered(message{ID: id[1], Error: errTooLong})
+			} else if cut || json.Unmarshal(line, &m) != nil || (m.Method == "" && m.ID == nil) {
 				c.log.Warn("a line that is no message", "bytes", len(line), "cut", cut, "start", shorten(string(line[:min(len(line), 200)]), 200))
 				if odd++; !spoke && (cut || odd > bannerLines) && rubbish == "" {
 					rubbish = printable(string(line[:min(len(line), 400)]))
@@ -423,6 +433,9 @@ func (c *conn) keep(stalled chan<- bool) {
 			return nil
 		})
 		cancel()
+		if err != nil { // the reader may still be at it
+			resting = nil
+		}
 		for _, id := range resting {
 			c.leave(id)
 		}

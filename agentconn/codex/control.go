@@ -54,12 +54,14 @@ func (c *conn) Dispatch(ctx context.Context, s *state.Session, a state.Action) e
 		if s.Summary.Status.Archived() { // Codex resumes none that is
 			_ = c.call(ctx, "thread/unarchive", map[string]any{"threadId": id}, nil) // it may be so in nod alone
 		}
-		if err := c.attach(ctx, id); err != nil {
+		// A thread that was opened in a terminal has no file before its first turn.
+		var refused *rpcError
+		if err := c.attach(ctx, id); err != nil && !(errors.As(err, &refused) && len(s.Turns) == 0) {
 			return publicly(err, "Codex could not go on with this session")
 		}
 		params := map[string]any{"threadId": id, "input": textInput(a.Message.Text)}
 		values := chosen(a.Message, params)
-		return publicly(c.startTurn(ctx, id, "turn/start", params, a.Message, values), "Codex did not take the message")
+		return publicly(c.startTurn(ctx, s, "turn/start", params, a.Message, values), "Codex did not take the message")
 	case *state.SessionTurnCancelled:
 		return publicly(c.call(ctx, "turn/interrupt", map[string]any{"threadId": id, "turnId": a.TurnID}, nil), "Codex did not stop")
 	case *state.SessionPendingMessageSet:
@@ -77,7 +79,7 @@ func (c *conn) Dispatch(ctx context.Context, s *state.Session, a state.Action) e
 }
 
 // startTurn makes a call that is answered with a turn, and begins it.
-func (c *conn) startTurn(ctx context.Context, id, method string, params map[string]any, m state.Message, values map[string]string) error {
+func (c *conn) startTurn(ctx context.Context, s *state.Session, method string, params map[string]any, m state.Message, values map[string]string) error {
 	return c.call(ctx, method, params, func(r json.RawMessage) error {
 		var res struct {
 			Turn struct {
@@ -87,9 +89,11 @@ func (c *conn) startTurn(ctx context.Context, id, method string, params map[stri
 		if err := json.Unmarshal(r, &res); err != nil || res.Turn.ID == "" {
 			return fmt.Errorf("codex: %s was answered without a turn: %w", method, err)
 		}
-		th := c.threads[id]
-		if th == nil {
-			return errLost
+		th := c.threads[threadID(s)]
+		if th == nil { // it is followed when it wakes up
+			th = newThread(threadID(s))
+			th.remember(s)
+			c.threads[th.id] = th
 		}
 		th.begin(ctx, c, res.Turn.ID, m)
 		c.configure(ctx, th, values)
@@ -204,7 +208,7 @@ func (c *conn) Operate(ctx context.Context, s *state.Session, operation string, 
 			return "", publicly(err, "Codex could not go on with this session")
 		}
 		params := map[string]any{"threadId": id, "target": target, "delivery": "inline"}
-		return "", publicly(c.startTurn(ctx, id, "review/start", params, state.UserMessage(words), nil), "Codex did not begin a review")
+		return "", publicly(c.startTurn(ctx, s, "review/start", params, state.UserMessage(words), nil), "Codex did not begin a review")
 	}
 	return "", fmt.Errorf("codex: no operation %q", operation)
 }

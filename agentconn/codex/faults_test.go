@@ -45,7 +45,11 @@ type server struct {
 	hold    int    // how many thread/start are not answered before there are more
 	total   int    // thread/start that come; then all are answered
 	held    []func()
-	most    int // were held at once
+	most    int  // were held at once
+	frozen  bool // handshakes are refused
+	turned  int  // away
+	// hook, if not nil, may answer a call in place of the server.
+	hook func(c *websocket.Conn, m message) bool
 }
 
 // played is one thread of the server.
@@ -95,6 +99,16 @@ func (s *server) cut() {
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	frozen := s.frozen
+	s.mu.Unlock()
+	if frozen {
+		s.mu.Lock()
+		s.turned++
+		s.mu.Unlock()
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	c, err := websocket.Accept(w, r, nil)
 	if err != nil || r.Header.Get("Origin") != "" {
 		return
@@ -163,6 +177,9 @@ func (s *server) handle(c *websocket.Conn, m message) {
 		return
 	}
 	s.calls = append(s.calls, m.Method)
+	if s.hook != nil && s.hook(c, m) {
+		return
+	}
 	result := func(r object) { s.write(c, object{"id": m.ID, "result": r}) }
 	refuse := func(code int, text string) {
 		s.write(c, object{"id": m.ID, "error": object{"code": code, "message": text}})
@@ -172,6 +189,8 @@ func (s *server) handle(c *websocket.Conn, m message) {
 		Cwd      string
 		Limit    int
 		Cursor   string
+
+		InitialTurnsPage *struct{ Limit int }
 	}
 	_ = json.Unmarshal(m.Params, &p) // not all have them
 	if s.busy > 0 && m.Method != "initialize" {
@@ -220,9 +239,13 @@ func (s *server) handle(c *websocket.Conn, m message) {
 			refuse(-32600, "no rollout found for thread id "+p.ThreadID)
 			return
 		}
-		data := slices.Clone(th.turns)
-		slices.Reverse(data)
-		result(object{"thread": wire(p.ThreadID), "model": "m", "initialTurnsPage": object{"data": data}})
+		answer := object{"thread": wire(p.ThreadID), "model": "m"}
+		if page := p.InitialTurnsPage; page != nil {
+			data := slices.Clone(th.turns)
+			slices.Reverse(data)
+			answer["initialTurnsPage"] = object{"data": data}
+		}
+		result(answer)
 		if m.Method == "thread/resume" {
 			for _, o := range th.pending {
 				s.write(c, o)
@@ -281,6 +304,13 @@ func (s *server) ask(id, item string) {
 		s.write(c, o)
 	}
 	s.tell("thread/status/changed", object{"threadId": id, "status": th.status})
+}
+
+// refused counts the handshakes that were.
+func (s *server) refused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turned
 }
 
 // called counts the calls of a method.

@@ -25,14 +25,17 @@ func (a at) thread() string { return a.ThreadID }
 type board struct {
 	waiting []state.ResponsePart
 	told    []string // the newest texts: Codex says some things to each that comes
+	odd     int      // messages that nod does not understand
 }
 
 const (
 	maxWaiting = 20 // notes that wait for a turn; the newest are kept
 	maxTold    = 50
-	// maxUnknown is how many messages that nod does not understand a turn shows. The
-	// journal has all.
+	// maxUnknown is how many messages that nod does not understand a turn shows.
 	maxUnknown = 20
+	// maxOdd is how many of them a link keeps and logs: a new kind of delta may come
+	// by the thousand.
+	maxOdd = 1000
 	// maxRaw bounds, in bytes, what a note shows of such a message.
 	maxRaw = 16 << 10
 )

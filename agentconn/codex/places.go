@@ -189,8 +189,11 @@ func (o own) open(ctx context.Context, c *conn) (dialled, error) {
 	if err != nil {
 		return dialled{}, err
 	}
+	if len(o.cfg.socket()) > maxSocketName {
+		return c.child(ctx, path, "the path of its data folder is too long for a socket in it")
+	}
 	if !o.cfg.canListen(ctx, path) {
-		return c.child(ctx, path)
+		return c.child(ctx, path, "this version listens on no socket")
 	}
 	if err := o.cfg.startServer(ctx, path); err != nil {
 		return dialled{}, err

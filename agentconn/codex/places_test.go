@@ -48,6 +48,20 @@ func TestConfigured(t *testing.T) {
 	}
 }
 
+// TestServerNamedTwice: what a server says would be there twice.
+func TestServerNamedTwice(t *testing.T) {
+	t.Setenv("CODEX_HOME", "/codex")
+	for _, list := range [][]Server{
+		{{URL: "ws://127.0.0.1:1"}, {URL: "ws://127.0.0.1:1/"}},
+		{{URL: "unix:///codex/app-server-control/app-server-control.sock"}},
+		{{URL: "unix:///data/codex/app-server.sock"}},
+	} {
+		if _, err := Adapters(Config{Data: "/data", Servers: list}); err == nil || !strings.Contains(err.Error(), "twice") {
+			t.Errorf("%v: %v", list, err)
+		}
+	}
+}
+
 // TestToken: the token comes from a file that nobody else can read, anew for each
 // connection; no browser's header goes along.
 func TestToken(t *testing.T) {

@@ -412,12 +412,20 @@ func shellWords(argv []string) string {
 
 func (c *conn) askFileChange(ctx context.Context, th *thread, p requestParams, r state.Request) bool {
 	it := th.items[p.ItemID]
-	if it == nil || it.turn != r.TurnID || len(it.wire.Changes) == 0 {
+	if it == nil || it.turn != r.TurnID || len(it.wire.Changes) == 0 && !it.recalled {
 		return false
 	}
 	r.Explains, r.Options = "decline", approvalOptions("these files only")
 	r.Caution = caution(r.Params, "threadId", "turnId", "itemId", "startedAtMs", "environmentId", "reason", "grantRoot")
-	c.askToWrite(ctx, th, it.id, it.wire.Changes, p.GrantRoot, r)
+	r.Diff = unified(it.wire.Changes)
+	about := "Edit " + fileNames(it.wire.Changes)
+	if len(it.wire.Changes) == 0 { // Codex 0.122 does not tell them again
+		r.Diff, about = it.row.input, it.row.does
+	}
+	if r.Diff == "" {
+		return false
+	}
+	c.askToWrite(ctx, th, it.id, about, p.GrantRoot, r)
 	return true
 }
 
@@ -442,18 +450,19 @@ func (c *conn) askLegacyPatch(ctx context.Context, th *thread, p requestParams, 
 	r.Options = legacyOptions("these files only")
 	r.Caution = caution(r.Params, "conversationId", "callId", "reason", "grantRoot", "fileChanges")
 	it := c.start(ctx, th, r.TurnID, p.CallID, "fileChange", wireItem{Type: "fileChange", ID: p.CallID, Changes: changes})
-	c.askToWrite(ctx, th, it.id, changes, p.GrantRoot, r)
+	r.Diff = unified(changes)
+	c.askToWrite(ctx, th, it.id, "Edit "+fileNames(changes), p.GrantRoot, r)
 	return true
 }
 
-func (c *conn) askToWrite(ctx context.Context, th *thread, item string, changes []fileChange, grantRoot string, r state.Request) {
-	r.Kind, r.Title, r.Diff = state.RequestFileChange, "Change files?", unified(changes)
+func (c *conn) askToWrite(ctx context.Context, th *thread, item, about, grantRoot string, r state.Request) {
+	r.Kind, r.Title = state.RequestFileChange, "Change files?"
 	if grantRoot != "" {
 		r.Title = "Change files, and more below a folder?"
 		r.Options[0].Label, r.Options[0].Group = "Approve, and allow that folder", new(forSession)
 		r.Details = []state.Detail{{Label: "Approving also allows it, for this session, to write below", Text: grantRoot}}
 	}
-	c.askAbout(ctx, th, item, "Edit "+fileNames(changes), r)
+	c.askAbout(ctx, th, item, about, r)
 }
 
 // ---- what Codex asks of other programs ----

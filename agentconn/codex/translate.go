@@ -211,7 +211,10 @@ func (c *conn) notification(ctx context.Context, m message, line []byte) {
 	if handle := handlers[m.Method]; handle != nil && handle(c, ctx, m.Params) {
 		return
 	}
-	c.log.Info("a notification that nod does not understand", "method", shorten(m.Method, 80))
+	if c.board.odd++; c.board.odd > maxOdd {
+		return
+	}
+	c.log.Info("a notification that nod does not understand", "method", shorten(m.Method, 80), "last", c.board.odd == maxOdd)
 	var at at
 	_ = json.Unmarshal(m.Params, &at) // for the thread, if it names one
 	th := c.threads[at.ThreadID]
@@ -223,15 +226,42 @@ func (c *conn) notification(ctx context.Context, m message, line []byte) {
 	c.unknownNote(ctx, th, m.Method, line)
 }
 
+// gathered is what a turn that has passed comes to, in the order it is told in.
+type gathered struct {
+	th        *thread
+	envelopes []state.Envelope
+}
+
+// send is the way of all actions into the hub. Those of a turn that has passed go
+// together: each on its own would cost a write to the disk.
+func (c *conn) send(ctx context.Context, th *thread, from state.Source, envelopes ...state.Envelope) {
+	if c.gather == nil {
+		c.sink.Apply(ctx, th.uri, from, envelopes...)
+		return
+	}
+	if c.gather.th != th { // a sub-agent's come after the call that began it
+		c.flush(ctx)
+		c.gather.th = th
+	}
+	c.gather.envelopes = append(c.gather.envelopes, envelopes...)
+}
+
+func (c *conn) flush(ctx context.Context) {
+	if g := c.gather; len(g.envelopes) > 0 {
+		c.sink.Apply(ctx, g.th.uri, state.Source{}, g.envelopes...)
+		g.envelopes = nil
+	}
+}
+
 // apply sends session actions that no replay repeats.
 func (c *conn) apply(ctx context.Context, th *thread, actions ...state.Action) {
-	c.sink.Apply(ctx, th.uri, state.Source{}, th.envelopes(actions)...)
+	c.send(ctx, th, state.Source{}, th.envelopes(actions)...)
 }
 
 // applyOnce sends session actions of a step in the life of a turn or an item.
 // Codex tells these again when a thread is resumed.
 func (c *conn) applyOnce(ctx context.Context, th *thread, from state.Source, actions ...state.Action) {
-	c.sink.Apply(ctx, th.uri, from, th.envelopes(actions)...)
+	c.send(ctx, th, from, th.envelopes(actions)...)
 }
 
 func (th *thread) envelopes(actions []state.Action) []state.Envelope {
@@ -354,7 +384,7 @@ func (c *conn) turnCompleted(ctx context.Context, th *thread, p params) {
 		th.turn, th.active = "", false
 	}
 	th.past[p.Turn.ID] = true
-	c.sink.Apply(ctx, th.uri, th.ended(p.Turn.ID), actions...)
+	c.send(ctx, th, th.ended(p.Turn.ID), actions...)
 }
 
 // kind names the error: codexErrorInfo is a word or an object of one key.

@@ -19,7 +19,7 @@ import (
 const (
 	// maxMessage bounds one message. Lines of 1 MB are ordinary: aggregatedOutput
 	// is cut by Codex at 1 MiB.
-	maxMessage = 16 << 20
+	maxMessage = 32 << 20
 	// dialTimeout bounds the WebSocket handshake.
 	dialTimeout = 5 * time.Second
 	// writeTimeout bounds a write to a server that does not read.
@@ -42,6 +42,7 @@ type dialled struct {
 	wire
 	epoch   string // of the server's run; random if it cannot be told
 	lasting bool   // it goes on without nod
+	ends    string // why it does not
 
 	terminal string // see state.Offers
 }
@@ -54,13 +55,13 @@ type stdio struct {
 }
 
 // child starts a server that lives with the link.
-func (c *conn) child(ctx context.Context, path string) (dialled, error) {
+func (c *conn) child(ctx context.Context, path, why string) (dialled, error) {
 	p, err := agentconn.StartProcess(ctx, c.log, path, []string{"app-server"}, append([]string{"CODEX_HOME"}, c.place.cfg.Env...))
 	if err != nil {
 		return dialled{}, cannotStart(err)
 	}
 	c.log.Info("started", "program", path, "pid", p.PID())
-	return dialled{wire: &stdio{p, bufio.NewReaderSize(p.Stdout, 64<<10)}, epoch: rand.Text()}, nil
+	return dialled{wire: &stdio{p, bufio.NewReaderSize(p.Stdout, 64<<10)}, epoch: rand.Text(), ends: why}, nil
 }
 
 func (s *stdio) read(context.Context) ([]byte, bool, error) {
