@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -202,13 +203,16 @@ func (x *terminal) say(text string) {
 // trust has Codex not ask whether it may work in a folder.
 func (w *world) trust(folder string) {
 	w.t.Helper()
+	w.configure("\n[projects.\"" + folder + "\"]\ntrust_level = \"trusted\"\n")
+}
+
+// configure adds to Codex's own configuration.
+func (w *world) configure(text string) {
+	w.t.Helper()
 	f, err := os.OpenFile(filepath.Join(w.codex, "config.toml"), os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
-		_, err = f.WriteString("\n[projects.\"" + folder + "\"]\ntrust_level = \"trusted\"\n")
-		err2 := f.Close()
-		if err == nil {
-			err = err2
-		}
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -196,3 +196,30 @@ func TestC54Headless(t *testing.T) {
 	row("third", "done")
 	row("Codex", "not running")
 }
+
+// TestSubagent: a real sub-agent is a session of its own, whose request stands on
+// the page of the session that started it, also after nod was killed.
+func TestSubagent(t *testing.T) {
+	w := worldOf(t, codexDir)
+	w.configure("\n[features]\nmulti_agent_v2 = true\n")
+	w.start()
+	c := w.client()
+	_, page := w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"script:subagent"}})
+	path := sessionPath.FindString(page)
+	w.untilPage(c, path, "Run a command?")
+	w.nod.kill(syscall.SIGKILL)
+	w.start()
+	b := newBrowser(t, desk)
+	b.loggedIn(w, false)
+	b.goTo(w.base + path)
+	b.until("the card", "document.querySelector('.card button.approve[value=accept]')")
+	b.untilText(".links", "connected")
+	b.click(".card button.approve[value=accept]")
+	b.untilText(".prose", "The sub-agent is done.")
+	b.until("the composer", "document.querySelector('.send button')")
+	b.sameAfterReload()
+	b.click(".tool a[href*='/s/']")
+	b.untilText(".tool .output", "done")
+	b.untilText(".prose td", "test")
+	b.untilText(".st", "done")
+}

@@ -96,6 +96,16 @@ func scripts() []script {
 			}
 			t.say(finalAnswer, "The command has had its answer.")
 		}},
+		{name: "subagent", about: "a sub-agent that runs a command (features.multi_agent_v2)", play: func(t *turn, step int) {
+			switch step {
+			case 0:
+				t.callIn("collaboration", "spawn_agent", object{"task_name": "look_around", "message": "Look around."})
+			case 1:
+				t.callIn("collaboration", "wait_agent", object{"timeout_ms": 60_000})
+			default:
+				t.say(finalAnswer, "The sub-agent is done.")
+			}
+		}},
 		{name: "parallel", about: "two commands at once", play: func(t *turn, step int) {
 			if step == 0 {
 				t.say(commentary, "Two commands at once.")

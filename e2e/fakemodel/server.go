@@ -141,6 +141,10 @@ const compaction = "You are performing a CONTEXT CHECKPOINT COMPACTION"
 // patchWarning begins what an older Codex says of a command that is a patch.
 const patchWarning = "Warning: apply_patch was requested"
 
+// newTask begins what Codex tells a sub-agent, which has inherited the prompt of
+// the agent that started it. It plays the script command.
+const newTask = "Message Type: NEW_TASK"
+
 // chosen finds the newest prompt that names a script, and the outputs of tools
 // since: as many as there are, so many steps have been made. A newer prompt that
 // names none ends a script; what Codex itself says as the user does not. What a
@@ -164,6 +168,8 @@ func chosen(items []inputItem) (name string, outputs []inputItem, steered []stri
 			} else {
 				name, outputs = "", nil
 			}
+		case it.Type == "agent_message" && strings.HasPrefix(it.text(), newTask):
+			name, outputs, steered = "command", nil, nil
 		case it.Role == "assistant" && it.Phase == finalAnswer:
 			if name == "steer" {
 				name, outputs = "", nil // what comes next is a prompt again
