@@ -279,8 +279,11 @@ func (w wireItem) message() string {
 }
 
 // userSaid shows what was said to a turn that runs. The message that a turn began
-// with is there already.
+// with is there already. What a review is told is Codex's own.
 func (c *conn) userSaid(ctx context.Context, th *thread, it *item, w wireItem) {
+	if th.reviews {
+		return
+	}
 	message := w.message()
 	if first := !th.heard && strings.TrimSpace(message) == strings.TrimSpace(th.message); first || message == "" {
 		th.heard = true
@@ -413,6 +416,7 @@ func (c *conn) finishReasoning(ctx context.Context, th *thread, it *item, w wire
 }
 
 func (c *conn) reviewBegins(ctx context.Context, th *thread, it *item, w wireItem) {
+	th.reviews = true
 	c.applyOnce(ctx, th, th.started(it.turn, it.id), &state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
 		Content: state.Plain(joined(": ", "A review begins", shorten(w.Review, maxNote))), Meta: state.Meta{"nod.review": value("begin")},
 	}})
@@ -423,7 +427,7 @@ func (c *conn) reviewEnds(ctx context.Context, th *thread, it *item, w wireItem)
 	actions := []state.Action{&state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
 		Content: state.Plain("The review has ended"), Meta: state.Meta{"nod.review": value("end")},
 	}}}
-	if th.review = w.Review; w.Review != "" {
+	if th.review, th.reviews = w.Review, false; w.Review != "" {
 		actions = append(actions, it.shows(it.id, w.Review, state.Meta{}))
 	}
 	c.applyOnce(ctx, th, th.finished(it.turn, it.id), actions...)
