@@ -137,7 +137,7 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 }
 
 func newThread(id string) *thread {
-	return &thread{id: id, uri: uriScheme + id, items: map[string]*item{}, past: map[string]bool{}}
+	return &thread{id: id, uri: uriScheme + id, items: map[string]*item{}, tools: map[string]json.RawMessage{}, past: map[string]bool{}}
 }
 
 // remember takes over what the session's state tells of the thread: turns that have

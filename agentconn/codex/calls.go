@@ -327,6 +327,16 @@ func dynamicRow(w wireItem) row {
 	return r
 }
 
+// finishTool also ends the request to run the tool: of the answer to that Codex tells
+// nobody else.
+func (c *conn) finishTool(ctx context.Context, th *thread, it *item, w wireItem) {
+	c.finishCall(ctx, th, it, w)
+	if id, asked := th.tools[w.ID]; asked {
+		delete(th.tools, w.ID)
+		c.sink.Resolved(ctx, th.uri, c.epoch, id)
+	}
+}
+
 func outputRow(w wireItem) row {
 	r := row{tool: w.Name, name: "Result of a tool", does: joined(" · ", w.Namespace, w.Name)}
 	var blocks []block

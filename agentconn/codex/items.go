@@ -147,7 +147,7 @@ func init() { // it would refer to itself
 		"commandExecution":    {row: commandRow, finish: (*conn).finishCommand},
 		"fileChange":          {row: changeRow, finish: (*conn).finishChange},
 		"mcpToolCall":         {row: mcpRow, finish: (*conn).finishCall},
-		"dynamicToolCall":     {row: dynamicRow, finish: (*conn).finishCall},
+		"dynamicToolCall":     {row: dynamicRow, finish: (*conn).finishTool},
 		"functionCallOutput":  {row: outputRow, finish: (*conn).finishCall},
 		"collabAgentToolCall": {row: collabRow, finish: (*conn).finishCall},
 		"subAgentActivity":    {row: activityRow, finish: (*conn).finishCall},

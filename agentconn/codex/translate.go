@@ -26,6 +26,7 @@ type thread struct {
 	failure string          // why the turn in progress is going to fail
 	usage   tokens          // of the turn in progress
 	items   map[string]*item
+	tools   map[string]json.RawMessage // ids of the requests to run a tool, by call
 	plan    json.RawMessage
 	planWhy string
 	context fullness
