@@ -30,6 +30,7 @@ type item struct {
 	row      row               // of a tool call, as it is shown
 	terminal string            // URI
 	written  int               // bytes to the terminal; -1: not known
+	kept     []byte            // of a command, what was written first, up to maxKept
 	content  []state.ToolResultContent
 }
 
