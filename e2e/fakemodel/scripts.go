@@ -106,6 +106,15 @@ func scripts() []script {
 			}
 			t.say(finalAnswer, "Both commands are done.")
 		}},
+		{name: "three", about: "three commands at once", play: func(t *turn, step int) {
+			if step == 0 {
+				for i := 1; i <= 3; i++ {
+					t.command(fmt.Sprintf("touch three%d.txt; echo number %d", i, i))
+				}
+				return
+			}
+			t.say(finalAnswer, "All three have had their answer.")
+		}},
 		{name: "ask", about: "a question (Codex asks it in plan mode only)", play: func(t *turn, step int) {
 			if step == 0 {
 				t.call("request_user_input", object{"questions": []any{object{
