@@ -69,7 +69,7 @@ func everything(t *testing.T, e *edition) {
 		"files": files, "question": question, "form": form, "address": address, "tool approved": toolApproved, "plan": plan,
 		"stopped in text": stoppedInText, "stopped in a command": stoppedInCommand, "steered": steered, "denied with a reason": deniedWithReason,
 		"model errors": modelErrors, "5,000 pieces": manyPieces, "2 MB": muchOutput, "background": background, "said and thought": saidAndThought,
-		"permissions": permissions, "review": review, "compaction": compaction, "another's tool": toolOfAnother, "two clients": twoClients, "typed": typed, "in a browser": inBrowser,
+		"permissions": permissions, "review": review, "compaction": compaction, "another's tool": toolOfAnother, "code": code, "two clients": twoClients, "typed": typed, "in a browser": inBrowser,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -415,6 +415,23 @@ func typed(t *testing.T, e *edition) {
 	p.untilSays("turns", "The command knows the name.")
 	p.atRest()
 	p.expect("turns", "Hello, nod")
+}
+
+// code has the model use its tools from a script, as only newer ones do.
+func code(t *testing.T, e *edition) {
+	if e.old {
+		t.Skip("this version runs no scripts of a model")
+	}
+	p, _ := e.foreign(t, "untrusted", "script:code", object{"model": "gpt-6-astra"})
+	p.approve("echo from a script > code.txt && cat code.txt")
+	p.approve("+# Hello")
+	p.untilSays("turns", "The scripts have run.")
+	p.atRest()
+	p.expect("turns", "exit 0", "notes/hello.md")
+	p.expect("head", "gpt-6-astra")
+	if !p.exists("code.txt") || !p.exists("notes/hello.md") {
+		t.Error("not all of it was done")
+	}
 }
 
 // ---- files ----

@@ -128,6 +128,16 @@ func scripts() []script {
 			}
 			t.say(finalAnswer, "You answered:\n\n```json\n"+t.outputs[len(t.outputs)-1].output()+"\n```\n")
 		}},
+		{name: "code", about: "a command and a new file, as newer models use tools: from a script of their own", play: func(t *turn, step int) {
+			switch step {
+			case 0:
+				t.custom("exec", "const r = await tools.exec_command({cmd: 'echo from a script > code.txt && cat code.txt'});\ntext(r.output);\n")
+			case 1:
+				t.custom("exec", "text(await tools.apply_patch("+encode(addPatch)+"));\n")
+			default:
+				t.say(finalAnswer, "The scripts have run.")
+			}
+		}},
 		{name: "plan", about: "a plan with three steps", play: func(t *turn, step int) {
 			steps := []string{"Read the code", "Write the fix", "Run the tests"}
 			if step >= len(steps) {
