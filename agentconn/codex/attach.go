@@ -346,6 +346,7 @@ var renumbered = regexp.MustCompile(`^item-\d+$`)
 // has not seen, and the rest of one that it has seen the begin of. gap says that
 // there are turns in between which were not asked for.
 func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w wireThread, turns []historyTurn, gap bool) {
+	turns = slices.DeleteFunc(turns, func(t historyTurn) bool { return t.RootTurnID != "" && t.RootTurnID != t.ID }) // part of another
 	if title := w.title(); title != "" && (w.Name != "" || st.Summary.Title == "") && title != st.Summary.Title {
 		c.apply(ctx, th, &state.SessionTitleChanged{Title: title})
 		th.untitled = false
