@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +28,9 @@ type edition struct {
 	// does not, so it has a server beside nod's that the owner has named.
 	shared string // the provider of sessions there
 	server string // its address
+
+	mu    sync.Mutex
+	rests map[string]string // what each page said at its end, by path
 }
 
 // TestCodexVersions plays what Codex does with the newest and with the oldest
@@ -39,15 +44,16 @@ func TestCodexVersions(t *testing.T) {
 	t.Run("0.171.0", func(t *testing.T) {
 		w := worldOf(t, codexDir, "-mcp", mcp)
 		w.start()
-		everything(t, &edition{world: w, shared: "codex", server: filepath.Join(w.data, "codex", "app-server.sock")})
+		everything(t, &edition{world: w, shared: "codex", server: filepath.Join(w.data, "codex", "app-server.sock"), rests: map[string]string{}})
 	})
 	t.Run("0.122.0", func(t *testing.T) {
 		program := oldCodex(t)
 		w := worldOf(t, filepath.Dir(program), "-mcp", mcp)
-		e := &edition{world: w, old: true, server: "ws://" + freeAddress(t)}
+		e := &edition{world: w, old: true, server: "ws://" + freeAddress(t), rests: map[string]string{}}
 		server := exec.Command(program, "app-server", "--listen", e.server)
 		server.Env = append(os.Environ(), "CODEX_HOME="+w.codex)
 		server.Dir = w.folder
+		server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it may not end by itself
 		startBare(t, server)
 		e.shared = "codex@" + e.server
 		w.config = filepath.Join(t.TempDir(), "nod.toml")
@@ -64,17 +70,30 @@ func everything(t *testing.T, e *edition) {
 	p := e.session(t, "codex", "script:hello")
 	p.untilSays("turns", "Hello from the scripted model.")
 	p.atRest()
-	for name, play := range map[string]func(*testing.T, *edition){
-		"approved": approvedOnce, "declined": declined, "cancelled": cancelled, "for the session": forTheSession, "three at once": threeAtOnce,
-		"files": files, "question": question, "form": form, "address": address, "tool approved": toolApproved, "plan": plan,
-		"stopped in text": stoppedInText, "stopped in a command": stoppedInCommand, "steered": steered, "denied with a reason": deniedWithReason,
-		"model errors": modelErrors, "5,000 pieces": manyPieces, "2 MB": muchOutput, "background": background, "said and thought": saidAndThought,
-		"permissions": permissions, "review": review, "compaction": compaction, "another's tool": toolOfAnother, "code": code, "two clients": twoClients, "typed": typed, "in a browser": inBrowser,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			play(t, e)
-		})
+	t.Run("together", func(t *testing.T) {
+		for name, play := range map[string]func(*testing.T, *edition){
+			"approved": approvedOnce, "declined": declined, "cancelled": cancelled, "for the session": forTheSession, "three at once": threeAtOnce,
+			"files": files, "question": question, "form": form, "address": address, "tool approved": toolApproved, "plan": plan,
+			"stopped in text": stoppedInText, "stopped in a command": stoppedInCommand, "steered": steered, "denied with a reason": deniedWithReason,
+			"model errors": modelErrors, "5,000 pieces": manyPieces, "2 MB": muchOutput, "background": background, "said and thought": saidAndThought,
+			"permissions": permissions, "review": review, "compaction": compaction, "another's tool": toolOfAnother, "code": code, "two clients": twoClients, "typed": typed, "in a browser": inBrowser,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				play(t, e)
+			})
+		}
+	})
+	// Another nod on the same data, and on a server that goes on, says the same.
+	e.nod.kill(syscall.SIGKILL)
+	e.start()
+	w, c := e.device(t)
+	p = e.sessionOn(w, c, "codex", "script:hello") // so that it has met the server again
+	p.atRest()
+	for path, was := range e.rests {
+		if is := w.nodText(c, path); is != was {
+			t.Errorf("%s is another after a restart:\n%s", path, difference(was, is))
+		}
 	}
 }
 
@@ -99,6 +118,12 @@ func (e *edition) device(t *testing.T) (*world, *http.Client) {
 func (e *edition) session(t *testing.T, provider, prompt string) *play {
 	t.Helper()
 	w, c := e.device(t)
+	return e.sessionOn(w, c, provider, prompt)
+}
+
+func (e *edition) sessionOn(w *world, c *http.Client, provider, prompt string) *play {
+	w.t.Helper()
+	t := w.t
 	p := &play{e: e, folder: t.TempDir(), logged: len(w.nod.said())}
 	status, page := w.post(c, "/new", url.Values{"provider": {provider}, "folder": {p.folder}, "prompt": {prompt}})
 	path := regexp.MustCompile(`data-live="(/s/[^"/]+)/live"`).FindStringSubmatch(page)
@@ -202,7 +227,7 @@ func (p *play) untilIdle() {
 	p.until("the end of the turn", func(doc *html.Node) bool {
 		write := byID(doc, "write")
 		return write != nil && element(write, func(n *html.Node) bool { return n.DataAtom == atom.Button }) != nil &&
-			byID(doc, "halt") == nil && len(allOfClass(doc, "run")) == 0
+			byID(doc, "halt") == nil && len(allOfClass(byID(doc, "turns"), "run")) == 0
 	})
 }
 
@@ -248,6 +273,9 @@ func (p *play) atRest() {
 			p.t.Errorf("nod's log says %s", line)
 		}
 	}
+	p.e.mu.Lock()
+	defer p.e.mu.Unlock()
+	p.e.rests[p.path] = p.w.nodText(p.c, p.path)
 }
 
 // difference is where two texts begin to differ.
@@ -256,7 +284,7 @@ func difference(a, b string) string {
 	for i < len(a) && i < len(b) && a[i] == b[i] {
 		i++
 	}
-	cut := func(s string) string { return s[max(0, i-150):min(len(s), i+300)] }
+	cut := func(s string) string { return s[max(0, i-150):min(len(s), i+600)] }
 	return fmt.Sprintf("streamed …%q…\nloaded   …%q…", cut(a), cut(b))
 }
 
@@ -650,6 +678,8 @@ func stoppedInCommand(t *testing.T, e *edition) {
 	p.untilSays("turns", "· stopped")
 	p.atRest()
 	p.expect("turns", "Was still running when the turn ended")
+	p.untilSays("turns", "exit 0") // Codex does not stop the command itself
+	p.expect("turns", "tick 8")
 	p.say("script:hello")
 	p.untilSays("turns", "Hello from the scripted model.")
 	p.atRest()
@@ -660,7 +690,7 @@ func steered(t *testing.T, e *edition) {
 	p, other := e.joined(t)
 	p.say("script:steer")
 	p.approve("waiting $i")
-	p.untilSays("turns", "waiting 1")
+	p.untilSays("turns", "waiting 2") // Codex streams nothing of what comes at once
 	var started struct {
 		Turn struct {
 			ID string `json:"id"`
@@ -696,6 +726,11 @@ func review(t *testing.T, e *edition) {
 			t.Error("what Codex told the reviewer is shown as what a person said")
 		}
 	})
+	if e.old { // which tells the reviewer's part of the turn as another turn later
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.rests, p.path)
+	}
 }
 
 func compaction(t *testing.T, e *edition) {
