@@ -205,11 +205,11 @@ func newWorld(t *testing.T) *world {
 
 // worldOf starts a scripted model, and nod can be started with the codex of that
 // folder.
-func worldOf(t *testing.T, dir string) *world {
+func worldOf(t *testing.T, dir string, modelFlags ...string) *world {
 	t.Helper()
 	w := &world{t: t, data: filepath.Join(t.TempDir(), "data"), folder: t.TempDir(), codex: filepath.Join(t.TempDir(), "codex-home"),
 		path: dir + string(os.PathListSeparator) + os.Getenv("PATH")}
-	model := exec.Command(modelBinary, "-addr", "127.0.0.1:0", "-codex-home", w.codex)
+	model := exec.Command(modelBinary, append([]string{"-addr", "127.0.0.1:0", "-codex-home", w.codex}, modelFlags...)...)
 	start(t, model, regexp.MustCompile(`listening on (\S+)`))
 	t.Cleanup(w.stopAgents)
 	return w

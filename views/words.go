@@ -390,6 +390,8 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 			if v.command == nil && t.PastTenseMessage != nil {
 				v.took = "failed"
 			}
+		} else if !v.mono && t.PastTenseMessage != nil && t.PastTenseMessage.Text != "" {
+			v.label = t.PastTenseMessage.Text
 		}
 	case state.ToolCancelled:
 		v.class, v.mark, v.word, v.took = "off", "–", "not done", t.Reason
@@ -406,6 +408,8 @@ func toolOf(s snapshot.Session, t *state.ToolCall) tool {
 			words = append(words, duration(int64(*c.DurationMs)))
 		}
 		v.took = strings.Join(words, " · ")
+	} else if c != nil && v.class == "bad" && t.PastTenseMessage != nil { // nobody has said how it ended
+		v.class, v.mark, v.word, v.took = "off", "–", "not finished", t.PastTenseMessage.Text
 	}
 	v.open = v.open || len(subagents(s, t)) > 0 // the way to them stays in sight
 	if len(v.label) > maxLabel {

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"nod/state"
 )
 
 // Answer writes a decision. The id goes back with its JSON type: Codex passes
-// over "10" where it asked with 10. A reason follows as a message to the turn.
+// over "10" where it asked with 10. A reason goes before it as a message to the turn.
 func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) error {
 	if r.Epoch != c.epoch {
 		return errors.New("codex: the request is of an earlier connection")
@@ -26,15 +27,26 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 		return fmt.Errorf("codex: %s has no answer %q", r.Method, d.OptionID)
 	}
 	raw, err := json.Marshal(result)
-	if err == nil {
-		err = c.write(message{ID: r.UpstreamID, Result: raw})
-	}
-	if err != nil || d.Reason == "" {
+	if err != nil {
 		return err
 	}
-	err = c.call(ctx, "turn/steer", map[string]any{
-		"threadId": p.ThreadID, "expectedTurnId": r.TurnID,
-		"input": []any{map[string]any{"type": "text", "text": d.Reason}},
+	lost := c.explain(ctx, p.ThreadID, r.TurnID, d.Reason)
+	if err := c.write(message{ID: r.UpstreamID, Result: raw}); err != nil {
+		return err
+	}
+	return lost
+}
+
+// explain says to a turn why something is denied. It does so before the denial: the
+// model goes on at once with that.
+func (c *conn) explain(ctx context.Context, thread, turn, reason string) error {
+	if reason == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
+	defer cancel()
+	err := c.call(ctx, "turn/steer", map[string]any{
+		"threadId": thread, "expectedTurnId": turn, "input": []any{map[string]any{"type": "text", "text": reason}},
 	}, nil)
 	if err != nil {
 		c.log.Warn("the reason of a denial did not reach Codex", "err", err)
@@ -42,6 +54,9 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 	}
 	return nil
 }
+
+// explainTimeout is how long a denial may wait for its reason.
+const explainTimeout = 5 * time.Second
 
 // decision is the answer to an approval: a word, or a rule that was proposed.
 func decision(_ state.Request, p requestParams, d state.Decision) any {

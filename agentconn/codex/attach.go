@@ -138,7 +138,7 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 }
 
 func newThread(id string) *thread {
-	return &thread{id: id, uri: uriScheme + id, items: map[string]*item{}, past: map[string]bool{}, config: map[string]string{}}
+	return &thread{id: id, uri: uriScheme + id, items: map[string]*item{}, tools: map[string]json.RawMessage{}, past: map[string]bool{}, config: map[string]string{}}
 }
 
 // remember takes over what the session's state tells of the thread: turns that have
@@ -386,6 +386,9 @@ var renumbered = regexp.MustCompile(`^item-\d+$`)
 // has not seen, and the rest of one that it has seen the begin of. gap says that
 // there are turns in between which were not asked for.
 func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w wireThread, turns []historyTurn, skipped bool) {
+	turns = slices.DeleteFunc(turns, func(t historyTurn) bool {
+		return t.RootTurnID != "" && t.RootTurnID != t.ID && hasTurn(st, turns, t.RootTurnID)
+	}) // part of that one
 	if title := w.title(); title != "" && (w.Name != "" || st.Summary.Title == "") && title != st.Summary.Title {
 		c.apply(ctx, th, &state.SessionTitleChanged{Title: title})
 		th.untitled = false
@@ -432,6 +435,13 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 			c.catchUp(ctx, th, t, false)
 		}
 	}
+}
+
+// hasTurn reports whether a turn is one of the thread's own: that of a sub-agent is
+// part of one of its parent.
+func hasTurn(st *state.Session, turns []historyTurn, id string) bool {
+	return slices.ContainsFunc(turns, func(t historyTurn) bool { return t.ID == id }) || slices.ContainsFunc(st.Turns, func(t *state.Turn) bool { return t.ID == id }) ||
+		st.ActiveTurn != nil && st.ActiveTurn.ID == id
 }
 
 // gap is a line of nod's own in the transcript: something may be missing there.

@@ -99,6 +99,9 @@ func (c *conn) showAgents(ctx context.Context, th *thread, it *item) {
 func (c *conn) output(ctx context.Context, th *thread, it *item, data string) {
 	if it.written >= 0 {
 		it.written += len(data)
+		if it.kind == "commandExecution" {
+			it.kept = append(it.kept, data[:min(len(data), maxKept-len(it.kept))]...)
+		}
 	}
 	c.send(ctx, th, state.Source{}, append(c.show(th, it), state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: data}})...)
 }
@@ -206,15 +209,19 @@ func (c *conn) finishCommand(ctx context.Context, th *thread, it *item, w wireIt
 		return
 	}
 	actions := c.show(th, it)
-	// What is whole takes the place of what is not: Codex does not stream all of a
-	// command that runs on in the background, and nod may not have listened.
-	if n := len(w.AggregatedOutput); it.written != 0 && n != 0 && n != it.written && n < maxAggregated {
+	// What is whole takes the place of what is not: Codex does not stream what a
+	// command writes at once, and nod may not have listened.
+	whole := w.AggregatedOutput
+	if len(whole) >= maxAggregated {
+		whole = it.completed(whole)
+	}
+	if n := len(whole); it.written != 0 && n != 0 && n != it.written {
 		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalCleared{}},
 			state.Envelope{Channel: it.terminal, Action: &state.TerminalCommandExecuted{CommandID: it.id, CommandLine: w.Command, Timestamp: w.StartedAtMs}})
 		it.written = 0
 	}
-	if it.written == 0 && w.AggregatedOutput != "" {
-		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: w.AggregatedOutput}})
+	if it.written == 0 && whole != "" {
+		actions = append(actions, state.Envelope{Channel: it.terminal, Action: &state.TerminalData{Data: whole}})
 	}
 	result := state.ToolCallResult{
 		Success:          w.Status == "completed" && (w.ExitCode == nil || *w.ExitCode == 0),
@@ -231,8 +238,33 @@ func (c *conn) finishCommand(ctx context.Context, th *thread, it *item, w wireIt
 	c.send(ctx, th, th.finished(it.turn, it.id), actions...)
 }
 
-// maxAggregated is where Codex cuts what a command has written.
-const maxAggregated = 1 << 20
+const (
+	// maxAggregated is from where on Codex leaves out the middle of what a command
+	// has written.
+	maxAggregated = 1 << 20
+	// maxKept bounds, in bytes, what of a command's output is kept until it ends, to
+	// put before it what was not streamed.
+	maxKept = 4 << 20
+	// maxOverlap is by how many bytes the two are put together.
+	maxOverlap = 16 << 10
+)
+
+// completed returns all that a command has written, of which Codex has told the
+// begin and the end in one piece, and all but perhaps the begin in a stream; "" if
+// it cannot be put together.
+func (it *item) completed(aggregated string) string {
+	if it.written == 0 {
+		return aggregated
+	}
+	if len(it.kept) != it.written {
+		return ""
+	}
+	begin := strings.Index(aggregated, string(it.kept[:min(len(it.kept), maxOverlap)]))
+	if begin <= 0 {
+		return ""
+	}
+	return aggregated[:begin] + string(it.kept)
+}
 
 func pastTense(status, done string) string {
 	if status == "completed" {
@@ -325,6 +357,16 @@ func dynamicRow(w wireItem) row {
 	_ = json.Unmarshal(w.ContentItems, &blocks) // of what is odd there is none
 	r.result = texts(blocks)
 	return r
+}
+
+// finishTool also ends the request to run the tool: of the answer to that Codex tells
+// nobody else.
+func (c *conn) finishTool(ctx context.Context, th *thread, it *item, w wireItem) {
+	c.finishCall(ctx, th, it, w)
+	if id, asked := th.tools[w.ID]; asked {
+		delete(th.tools, w.ID)
+		c.sink.Resolved(ctx, th.uri, c.epoch, id)
+	}
 }
 
 func outputRow(w wireItem) row {

@@ -63,7 +63,11 @@ func (c *conn) Dispatch(ctx context.Context, s *state.Session, a state.Action) e
 		values := chosen(a.Message, params)
 		return publicly(c.startTurn(ctx, s, "turn/start", params, a.Message, values), "Codex did not take the message")
 	case *state.SessionTurnCancelled:
-		return publicly(c.call(ctx, "turn/interrupt", map[string]any{"threadId": id, "turnId": a.TurnID}, nil), "Codex did not stop")
+		err := c.call(ctx, "turn/interrupt", map[string]any{"threadId": id, "turnId": a.TurnID}, nil)
+		if err == nil && c.version.pages() {
+			c.endCommands(ctx, s)
+		}
+		return publicly(err, "Codex did not stop")
 	case *state.SessionPendingMessageSet:
 		return publicly(c.steer(ctx, s, a), "Codex did not take it into the turn")
 	case *state.SessionTitleChanged:
@@ -76,6 +80,40 @@ func (c *conn) Dispatch(ctx context.Context, s *state.Session, a state.Action) e
 		return c.call(ctx, method, map[string]any{"threadId": id}, nil)
 	}
 	return fmt.Errorf("codex: cannot dispatch %s", a.Type())
+}
+
+// endCommands ends the commands of the turn in progress, which Codex leaves running
+// when it stops the turn. Codex 0.122 has no word for it.
+func (c *conn) endCommands(ctx context.Context, s *state.Session) {
+	if s.ActiveTurn == nil {
+		return
+	}
+	mine := map[string]bool{}
+	for _, p := range s.ActiveTurn.ResponseParts.All() {
+		if call, ok := p.(*state.ToolCallPart); ok && call.ToolCall.Status == state.ToolRunning {
+			id, _, _ := strings.Cut(call.ToolCall.ToolCallID, "#")
+			mine[id] = true
+		}
+	}
+	if len(mine) == 0 {
+		return
+	}
+	thread := map[string]any{"threadId": threadID(s)}
+	var running struct {
+		Data []struct {
+			ItemID    string `json:"itemId"`
+			ProcessID string `json:"processId"`
+		} `json:"data"`
+	}
+	err := c.call(ctx, "thread/backgroundTerminals/list", thread, func(r json.RawMessage) error { return json.Unmarshal(r, &running) })
+	for _, p := range running.Data {
+		if mine[p.ItemID] {
+			err = errors.Join(err, c.call(ctx, "thread/backgroundTerminals/terminate", map[string]any{"threadId": threadID(s), "processId": p.ProcessID}, nil))
+		}
+	}
+	if err != nil {
+		c.log.Warn("a command of a turn that was stopped may still run", "thread", threadID(s), "err", err)
+	}
 }
 
 // startTurn makes a call that is answered with a turn, and begins it.

@@ -514,6 +514,8 @@ func TestEndedUnheard(t *testing.T) {
 	th.turns = append(th.turns, object{"id": "turn-x", "status": "interrupted", "items": []object{
 		{"type": "userMessage", "id": "ux", "content": []object{{"type": "text", "text": "and then"}}},
 		{"type": "agentMessage", "id": "m2", "text": "third"},
+	}}, object{"id": "turn-y", "rootTurnId": "turn-x", "status": "inProgress", "items": []object{ // as a review leaves behind
+		{"type": "userMessage", "id": "uy", "content": []object{{"type": "text", "text": "look at it"}}},
 	}})
 	o.server.mu.Unlock()
 	o.open()

@@ -30,6 +30,7 @@ type item struct {
 	row      row               // of a tool call, as it is shown
 	terminal string            // URI
 	written  int               // bytes to the terminal; -1: not known
+	kept     []byte            // of a command, what was written first, up to maxKept
 	content  []state.ToolResultContent
 }
 
@@ -147,7 +148,7 @@ func init() { // it would refer to itself
 		"commandExecution":    {row: commandRow, finish: (*conn).finishCommand},
 		"fileChange":          {row: changeRow, finish: (*conn).finishChange},
 		"mcpToolCall":         {row: mcpRow, finish: (*conn).finishCall},
-		"dynamicToolCall":     {row: dynamicRow, finish: (*conn).finishCall},
+		"dynamicToolCall":     {row: dynamicRow, finish: (*conn).finishTool},
 		"functionCallOutput":  {row: outputRow, finish: (*conn).finishCall},
 		"collabAgentToolCall": {row: collabRow, finish: (*conn).finishCall},
 		"subAgentActivity":    {row: activityRow, finish: (*conn).finishCall},
@@ -279,8 +280,11 @@ func (w wireItem) message() string {
 }
 
 // userSaid shows what was said to a turn that runs. The message that a turn began
-// with is there already.
+// with is there already. What a review is told is Codex's own.
 func (c *conn) userSaid(ctx context.Context, th *thread, it *item, w wireItem) {
+	if th.reviews {
+		return
+	}
 	message := w.message()
 	c.taken(ctx, th, message)
 	if first := !th.heard && strings.TrimSpace(message) == strings.TrimSpace(th.message); first || message == "" {
@@ -414,6 +418,7 @@ func (c *conn) finishReasoning(ctx context.Context, th *thread, it *item, w wire
 }
 
 func (c *conn) reviewBegins(ctx context.Context, th *thread, it *item, w wireItem) {
+	th.reviews = true
 	c.applyOnce(ctx, th, th.started(it.turn, it.id), &state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
 		Content: state.Plain(joined(": ", "A review begins", shorten(w.Review, maxNote))), Meta: state.Meta{"nod.review": value("begin")},
 	}})
@@ -424,7 +429,7 @@ func (c *conn) reviewEnds(ctx context.Context, th *thread, it *item, w wireItem)
 	actions := []state.Action{&state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
 		Content: state.Plain("The review has ended"), Meta: state.Meta{"nod.review": value("end")},
 	}}}
-	if th.review = w.Review; w.Review != "" {
+	if th.review, th.reviews = w.Review, false; w.Review != "" {
 		actions = append(actions, it.shows(it.id, w.Review, state.Meta{}))
 	}
 	c.applyOnce(ctx, th, th.finished(it.turn, it.id), actions...)

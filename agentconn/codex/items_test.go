@@ -299,6 +299,24 @@ func TestJoinedCommand(t *testing.T) {
 	s.wants("completed: ls < /bin/sh -c ls > tick\n")
 }
 
+// TestCutOutput: of much output Codex tells the end of the item without its middle,
+// and does not stream what was written at once.
+func TestCutOutput(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	streamed := strings.Repeat("more\n", maxAggregated/5)
+	s.lines(startCommand, delta("commandExecution/outputDelta", "c", "second\n"+streamed))
+	done := strings.Replace(strings.Replace(startCommand, "item/started", "item/completed", 1), `"id":"c"`,
+		`"id":"c","aggregatedOutput":"first\nsecond\n`+strings.Repeat(`more\n`, maxAggregated/10)+`…`+strings.Repeat(`more\n`, maxAggregated/10)+`"`, 1)
+	s.lines(done)
+	v := s.view()
+	for _, terminal := range v.Terminals.All() {
+		if got := strings.Join(terminal.Output(), ""); got != "first\nsecond\n"+streamed {
+			t.Errorf("it has %d bytes and begins with %.30q", len(got), got)
+		}
+	}
+}
+
 // TestJoinedTurn: the turn that ran when nod came begins with the first that is
 // heard of it.
 func TestJoinedTurn(t *testing.T) {
@@ -362,7 +380,7 @@ func TestInterruptedCall(t *testing.T) {
 	s.lines(started(`{"type":"mcpToolCall","id":"t","server":"s","tool":"t","status":"inProgress","arguments":null}`),
 		note("item/mcpToolCall/progress", `"itemId":"t","message":"half"`), started(`{"type":"sleep","id":"z","durationMs":9}`),
 		strings.Replace(endTurn, "completed\"}}}", "interrupted\"}}}", 1))
-	s.wants("completed: s · t > half\n", "cancelled: Wait for 9ms", "note Stopped: “s · t”, “Wait for 9ms”.")
+	s.wants("completed: s · t > half\n", "cancelled: Wait for 9ms", "note Stopped while this was under way: “s · t”, “Wait for 9ms”.")
 }
 
 // TestMetaOfParts: where a command runs, what it does, and which phase a message is

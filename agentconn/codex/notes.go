@@ -190,6 +190,12 @@ type errorParams struct {
 func (c *conn) errorNote(ctx context.Context, th *thread, p errorParams) {
 	switch sentence := p.Error.sentence(); {
 	case p.WillRetry:
+		for _, it := range th.open(th.turn) {
+			if it.kind == "agentMessage" && it.said.part != "" { // the next one says it from the begin
+				c.note(ctx, th, notePart(plainNote, "This answer broke off, so Codex asks the model again."))
+				it.done = true
+			}
+		}
 		c.activity(ctx, th, sentence)
 	case th.turn != "" && p.TurnID == th.turn:
 		th.failure = sentence

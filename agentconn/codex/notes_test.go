@@ -95,6 +95,15 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestBrokenOff: an answer that breaks off is told anew, as another message.
+func TestBrokenOff(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	again := note("error", `"willRetry":true,"error":{"message":"Reconnecting 1/5"}`)
+	s.lines(delta("agentMessage/delta", "a", "It br"), again, again, delta("agentMessage/delta", "b", "It broke."))
+	s.wants("says It br", "note This answer broke off, so Codex asks the model again.", "says It broke.")
+}
+
 // TestModelChanged elsewhere shows.
 func TestModelChanged(t *testing.T) {
 	s := newStage(t)

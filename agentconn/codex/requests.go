@@ -474,6 +474,7 @@ func (c *conn) askToolCall(ctx context.Context, th *thread, p requestParams, r s
 	r.Kind, r.Title = state.RequestElsewhere, "Codex waits for another program"
 	r.Caution = "Only the program that gave Codex this tool can run it: open that program, or stop the turn here."
 	r.Details = []state.Detail{{Label: "Tool", Text: strings.TrimPrefix(p.Namespace+"."+p.Tool, ".")}, {Label: "With", Text: string(p.Arguments)}}
+	th.tools[p.CallID] = r.UpstreamID
 	c.askFree(ctx, th, r)
 	return true
 }

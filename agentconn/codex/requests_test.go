@@ -526,7 +526,7 @@ func (w *steered) write(_ context.Context, b []byte) error {
 	return nil
 }
 
-// TestDenyWithAReason sends the denial, and then why.
+// TestDenyWithAReason says why, and then sends the denial.
 func TestDenyWithAReason(t *testing.T) {
 	for _, c := range asks {
 		for answer, lost := range map[string]bool{`"result":{"turnId":"tu"}`: false, `"error":{"code":-32600,"message":"no active turn to steer"}`: true} {
@@ -540,8 +540,8 @@ func TestDenyWithAReason(t *testing.T) {
 			if lost != errors.Is(err, state.ErrReasonLost) || !lost && err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
-			if len(w.said) != 2 || w.said[0] != `{"id":1,"result":`+c.answers["decline"]+"}" ||
-				!strings.Contains(w.said[1], `"method":"turn/steer","params":{"expectedTurnId":"tu","input":[{"text":"not \u003cthis\u003e","type":"text"}],"threadId":"th"}`) {
+			if len(w.said) != 2 || w.said[1] != `{"id":1,"result":`+c.answers["decline"]+"}" ||
+				!strings.Contains(w.said[0], `"method":"turn/steer","params":{"expectedTurnId":"tu","input":[{"text":"not \u003cthis\u003e","type":"text"}],"threadId":"th"}`) {
 				t.Errorf("%s: said %q", c.name, w.said)
 			}
 			s.lines(`{"method":"serverRequest/resolved","params":{"threadId":"th","requestId":1}}`)

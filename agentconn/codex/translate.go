@@ -20,11 +20,13 @@ type thread struct {
 	foreign string          // a turn that has started and that nod has not begun yet
 	past    map[string]bool // turns that have ended
 	review  string          // what the newest review found
+	reviews bool            // a review runs, and nobody can say anything to it
 	message string          // that the turn in progress began with
 	heard   bool            // Codex has told of that message as an item
 	failure string          // why the turn in progress is going to fail
 	usage   tokens          // of the turn in progress
 	items   map[string]*item
+	tools   map[string]json.RawMessage // ids of the requests to run a tool, by call
 	plan    json.RawMessage
 	planWhy string
 	context fullness
@@ -314,7 +316,7 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 		return
 	}
 	th.turn, th.foreign, th.usage, th.steering = turn, "", tokens{}, nil
-	th.message, th.heard, th.failure, th.unknown, th.typed = m.Text, false, "", 0, 0
+	th.message, th.heard, th.failure, th.unknown, th.typed, th.reviews = m.Text, false, "", 0, 0, false
 	// Of an older turn only a command may still be running.
 	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done || it.kind != "commandExecution" })
 	actions := []state.Action{&state.SessionTurnStarted{TurnID: turn, Message: m}}

@@ -141,7 +141,7 @@ func done(events []event) (items []event) {
 // call it makes.
 func TestScripts(t *testing.T) {
 	want := []string{
-		"hello", "command", "fail", "patch", "files", "escalate", "parallel", "ask", "plan", "form", "url", "count", "note", "tool", "permissions",
+		"hello", "command", "fail", "patch", "files", "escalate", "parallel", "three", "ask", "code", "plan", "form", "url", "count", "note", "tool", "permissions",
 		"reason", "messages", "search", "review", "compact", "long", "slow", "slowcmd", "wait", "steer", "background", "stdin", "big", "hostile",
 		"err400", "err401", "err429", "err500", "cut",
 	}

@@ -116,6 +116,15 @@ func scripts() []script {
 			}
 			t.say(finalAnswer, "Both commands are done.")
 		}},
+		{name: "three", about: "three commands at once", play: func(t *turn, step int) {
+			if step == 0 {
+				for i := 1; i <= 3; i++ {
+					t.command(fmt.Sprintf("touch three%d.txt; echo number %d", i, i))
+				}
+				return
+			}
+			t.say(finalAnswer, "All three have had their answer.")
+		}},
 		{name: "ask", about: "a question (Codex asks it in plan mode only)", play: func(t *turn, step int) {
 			if step == 0 {
 				t.call("request_user_input", object{"questions": []any{object{
@@ -128,6 +137,16 @@ func scripts() []script {
 				return
 			}
 			t.say(finalAnswer, "You answered:\n\n```json\n"+t.outputs[len(t.outputs)-1].output()+"\n```\n")
+		}},
+		{name: "code", about: "a command and a new file, as newer models use tools: from a script of their own", play: func(t *turn, step int) {
+			switch step {
+			case 0:
+				t.custom("exec", "const r = await tools.exec_command({cmd: 'echo from a script > code.txt && cat code.txt'});\ntext(r.output);\n")
+			case 1:
+				t.custom("exec", "text(await tools.apply_patch("+encode(addPatch)+"));\n")
+			default:
+				t.say(finalAnswer, "The scripts have run.")
+			}
 		}},
 		{name: "plan", about: "a plan with three steps", play: func(t *turn, step int) {
 			steps := []string{"Read the code", "Write the fix", "Run the tests"}

@@ -244,10 +244,15 @@ func (t *turn) patch(patch string) {
 		t.command("apply_patch <<'EOF'\n" + patch + "\nEOF\n")
 		return
 	}
+	t.custom("apply_patch", patch)
+}
+
+// custom has it use a tool that takes free text.
+func (t *turn) custom(name, input string) {
 	id, call := t.id("ctc"), t.id("call")
 	at := object{"item_id": id, "output_index": t.index}
-	t.item(object{"type": "custom_tool_call", "id": id, "name": "apply_patch", "call_id": call, "input": ""}, func() {
-		t.deltas("response.custom_tool_call_input.delta", with(at, object{"call_id": call}), strings.SplitAfter(patch, "\n"), t.delay)
-		t.event("response.custom_tool_call_input.done", with(at, object{"input": patch}))
-	}, object{"input": patch, "status": "completed"})
+	t.item(object{"type": "custom_tool_call", "id": id, "name": name, "call_id": call, "input": ""}, func() {
+		t.deltas("response.custom_tool_call_input.delta", with(at, object{"call_id": call}), strings.SplitAfter(input, "\n"), t.delay)
+		t.event("response.custom_tool_call_input.done", with(at, object{"input": input}))
+	}, object{"input": input, "status": "completed"})
 }

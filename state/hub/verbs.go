@@ -300,7 +300,7 @@ func (s *session) stopped(t *state.ActiveTurn) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return "Stopped: " + strings.Join(words, ", ") + "."
+	return "Stopped while this was under way: " + strings.Join(words, ", ") + "."
 }
 
 func plural(n int, one, many string) string {
