@@ -43,6 +43,9 @@ type server struct {
 	answers  []message
 	newest   string // id of the thread that was started last
 	clientIn int    // calls that wait at once, at most
+	frozen   bool   // handshakes are not answered
+	// hook, if not nil, may answer a call in place of the server.
+	hook func(c *websocket.Conn, m message) bool
 }
 
 // played is one thread of the server.
@@ -92,6 +95,13 @@ func (s *server) cut() {
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	frozen := s.frozen
+	s.mu.Unlock()
+	if frozen {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	c, err := websocket.Accept(w, r, nil)
 	if err != nil || r.Header.Get("Origin") != "" {
 		return
@@ -160,6 +170,9 @@ func (s *server) handle(c *websocket.Conn, m message) {
 		return
 	}
 	s.calls = append(s.calls, m.Method)
+	if s.hook != nil && s.hook(c, m) {
+		return
+	}
 	result := func(r object) { s.write(c, object{"id": m.ID, "result": r}) }
 	refuse := func(code int, text string) {
 		s.write(c, object{"id": m.ID, "error": object{"code": code, "message": text}})
