@@ -531,7 +531,9 @@ func (h *Hub) Opaque(ctx context.Context, uri string, raw json.RawMessage) {
 // connection, over which the same run of the agent asks the same again.
 func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 	h.mu.Lock()
+	goesOn := false // it had only been slow to answer
 	if i := slices.IndexFunc(h.links, func(x state.Link) bool { return x.Key == l.Key }); i >= 0 {
+		goesOn = h.links[i].Status == state.LinkStalled && h.links[i].Epoch == l.Epoch
 		l.DisplayName, l.Description = h.links[i].DisplayName, h.links[i].Description
 		h.links[i] = l
 	}
@@ -540,7 +542,7 @@ func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 	h.mu.Unlock()
 	for _, s := range sessions {
 		switch {
-		case l.Status == state.LinkUp:
+		case l.Status == state.LinkUp && !goesOn:
 			s.linkUp(ctx, l)
 		case (l.Status == state.LinkLost || l.Status == state.LinkIdle) && !l.Lasting:
 			s.linkLost(ctx, l)

@@ -455,8 +455,13 @@ func (s *session) liveOnLink(key string, lasting bool) {
 func (s *session) linkUp(ctx context.Context, l state.Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link != l.Key || !s.loaded || s.deleted {
+	if s.link != l.Key || s.deleted || !s.loaded && !s.open {
 		return
+	}
+	if !s.loaded { // this nod has just started
+		if err := s.load(ctx); err != nil {
+			s.unreadable(err)
+		}
 	}
 	swept := s.sweep(func(a *approvals.Approval) bool { return a.Request.Epoch != l.Epoch || a.State != approvals.Pending })
 	if len(swept) > 0 {
