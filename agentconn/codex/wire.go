@@ -111,7 +111,7 @@ func dialWith(ctx context.Context, t *http.Transport, address, token string) (di
 		header.Set("Authorization", "Bearer "+token)
 	}
 	c, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{
-		HTTPClient: &http.Client{Transport: t}, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
+		HTTPClient: &http.Client{Transport: t, CheckRedirect: stay}, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 	})
 	switch {
 	case err != nil && res != nil && res.StatusCode == http.StatusUnauthorized:
@@ -122,6 +122,9 @@ func dialWith(ctx context.Context, t *http.Transport, address, token string) (di
 	c.SetReadLimit(-1) // read bounds what is kept
 	return dialled{wire: web{c}, lasting: true}, nil
 }
+
+// stay follows no redirect: the owner has said where nod may link to.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (w web) read(ctx context.Context) ([]byte, bool, error) {
 	_, r, err := w.Reader(ctx)
