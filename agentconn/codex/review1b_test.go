@@ -304,3 +304,20 @@ func TestReview1SecondServer(t *testing.T) {
 		t.Error("a second server was started; the first still runs, and “nod agents stop” will not know it")
 	}
 }
+
+// TestReview1ThreadDeleted: what a thread waited for that another client has
+// deleted is no longer asked.
+func TestReview1ThreadDeleted(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	o.server.ask(id, "a")
+	o.until("a card", func() bool { return len(o.pending(id)) == 1 })
+	o.server.mu.Lock()
+	delete(o.server.threads, id)
+	o.server.tell("thread/deleted", object{"threadId": id})
+	o.server.mu.Unlock()
+	time.Sleep(500 * time.Millisecond)
+	if len(o.pending(id)) != 0 || o.view(id).State.ActiveTurn != nil {
+		t.Error("the session is shown as running, and its card as waiting")
+	}
+}

@@ -45,3 +45,28 @@ func TestReview1BeginTwice(t *testing.T) {
 		t.Errorf("%d of 200 failed", failed)
 	}
 }
+
+// TestReview1StaleInput: a request of another run of the agent is no longer asked,
+// in the session's state as well.
+func TestReview1StaleInput(t *testing.T) {
+	h := newHouse(t)
+	up := state.Link{Key: "codex", Provider: "codex", Status: state.LinkUp, Epoch: "e1", Lasting: true}
+	if _, err := h.hub.Begin(t.Context(), "codex", h.view().State.Summary); err != nil {
+		t.Fatal(err)
+	}
+	h.hub.LinkChanged(t.Context(), up)
+	q := &state.InputRequest{ID: "e1/7"}
+	h.hub.Ask(t.Context(), state.Request{
+		Session: h.uri, TurnID: h.view().State.ActiveTurn.ID, Provider: "codex", Epoch: "e1", UpstreamID: []byte("7"), Method: "ask", Params: []byte(`{}`),
+		Kind: state.RequestPermissions, Questions: q, Options: []state.ConfirmationOption{{ID: "turn", Kind: state.OptionApprove}},
+	}, on(h.uri, &state.SessionInputRequested{Request: *q}))
+	up.Epoch = "e2"
+	h.hub.LinkChanged(t.Context(), up)
+	v := h.view()
+	if a := v.Approvals[0]; a.Open() {
+		t.Fatalf("the card is %s", a.State)
+	}
+	if n := len(v.State.InputRequests); n != 0 || v.State.Summary.Status.Activity() == state.StatusInputNeeded {
+		t.Errorf("%d requests for input are left, and the session is said to need somebody: %v", n, v.State.Summary.Status)
+	}
+}
