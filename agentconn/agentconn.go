@@ -20,10 +20,11 @@ import (
 // is recorded, so a slow disk slows the adapter's reading and nothing is lost.
 type Sink interface {
 	// Begin makes a session known that is live on the link of that key, and
-	// returns its state. actions are what it begins with; a session that is known
-	// already keeps what it has, and is from now on live there. The error is that
+	// returns its state. config, which may be nil, and actions are what it begins
+	// with; a session that is known already keeps what it has, and is from now on
+	// live there. The error is that
 	// it could not be recorded, or that a person has deleted it.
-	Begin(ctx context.Context, link string, summary *state.SessionSummary, actions ...state.Action) (*state.Session, error)
+	Begin(ctx context.Context, link string, summary *state.SessionSummary, config *state.SessionConfigState, actions ...state.Action) (*state.Session, error)
 	// Open returns the sessions that are live on a link and in which a turn or a
 	// request is open: what an adapter that has connected anew must look after.
 	Open(ctx context.Context, link string) []*state.Session
@@ -61,7 +62,10 @@ type Conn interface {
 	// URI.
 	CreateSession(ctx context.Context, n state.NewSession) (uri string, err error)
 	// Dispatch carries out one client-dispatchable action on a session:
-	// SessionTurnStarted sends a message, SessionTurnCancelled stops the turn.
+	// SessionTurnStarted sends a message, SessionTurnCancelled stops the turn. What
+	// may come besides, where the link offers it, is SessionPendingMessageSet of a
+	// steering message; SessionTitleChanged and SessionIsArchivedChanged, which tell
+	// the runtime what a person has done, may fail without harm.
 	Dispatch(ctx context.Context, s *state.Session, a state.Action) error
 	// Answer sends a person's decision. It returns once the bytes are written and,
 	// if the decision has a Reason, the runtime has that; state.ErrReasonLost says
@@ -74,6 +78,7 @@ type Found struct {
 	Epoch   string // see state.Link
 	Detail  string // a name and version
 	Lasting bool   // see state.Link
+	Offers  state.Offers
 	// Stalled, which may be nil, receives whether the runtime has ceased to answer.
 	Stalled <-chan bool
 }

@@ -170,6 +170,7 @@ func (m *Manager) connect(l *link, wants chan error) (lasting bool, why string) 
 func (m *Manager) lost(l *link, found Found, err error) {
 	m.log.Warn("link lost", "link", l.adapter.Key(), "epoch", found.Epoch, "err", err)
 	l.set(nil, "")
+	found.Offers = state.Offers{}
 	m.report(l, state.LinkLost, found, Sentence(err))
 }
 
@@ -188,7 +189,7 @@ func (l *link) get() (Conn, string) {
 func (m *Manager) report(l *link, status state.LinkStatus, f Found, detail string) {
 	m.sink.LinkChanged(context.WithoutCancel(m.ctx), state.Link{
 		Key: l.adapter.Key(), Provider: l.adapter.Provider(), DisplayName: l.adapter.DisplayName(),
-		Status: status, Epoch: f.Epoch, Lasting: f.Lasting, Detail: detail, Since: time.Now().UnixMilli(),
+		Status: status, Epoch: f.Epoch, Lasting: f.Lasting, Offers: f.Offers, Detail: detail, Since: time.Now().UnixMilli(),
 	})
 }
 
@@ -206,10 +207,15 @@ func (m *Manager) CreateSession(ctx context.Context, n state.NewSession) (string
 // concerns what runs on a link that is up.
 func (m *Manager) Dispatch(ctx context.Context, key string, s *state.Session, a state.Action) error {
 	c := m.up(func(l *link, _ string) bool { return l.adapter.Key() == key })
-	if _, starts := a.(*state.SessionTurnStarted); starts && c == nil {
-		var err error
-		if c, err = m.reach(ctx, s.Summary.Provider); err != nil {
-			return err
+	if c == nil {
+		switch a.(type) {
+		case *state.SessionTurnStarted:
+			var err error
+			if c, err = m.reach(ctx, s.Summary.Provider); err != nil {
+				return err
+			}
+		case *state.SessionTitleChanged, *state.SessionIsArchivedChanged: // any runtime of the provider can note it
+			c = m.upBest(key, s.Summary.Provider)
 		}
 	}
 	if c == nil {

@@ -155,3 +155,44 @@ func TestTwentySessions(t *testing.T) {
 		t.Error("one still works")
 	}
 }
+
+// TestC54Headless: on a machine without a screen or a terminal, a phone sees at a
+// glance what is alive and what has ended, also after a restart.
+func TestC54Headless(t *testing.T) {
+	w := worldOf(t, codexDir)
+	w.bare = true
+	w.start()
+	b := newBrowser(t, phone)
+	b.loggedIn(w, false)
+	b.startSession(w, "script:slow first")
+	b.untilText(".prose", "slow5 ")
+	b.startSession(w, "script:command second")
+	b.until("the card", "document.querySelector('.card')")
+	b.startSession(w, "script:hello third")
+	b.until("the end", "document.querySelector('.send button')")
+	b.goTo(w.base + "/")
+	row := func(title, word string) {
+		t.Helper()
+		b.until(title+" is "+word, fmt.Sprintf("[...document.querySelectorAll('.row')].some(r => r.textContent.includes(%q) && r.querySelector('.st').textContent.includes(%q))", title, word))
+	}
+	row("first", "working")
+	row("second", "needs you")
+	row("third", "done")
+	row("Codex", "connected")
+	if wide := eval[bool](b, "document.documentElement.scrollWidth > innerWidth"); wide {
+		t.Error("the list is wider than the phone")
+	}
+	if err := syscall.Kill(-w.codexGroup(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	row("first", "failed")
+	row("second", "failed")
+	row("third", "done")
+	row("Codex", "link lost")
+	w.nod.kill(syscall.SIGTERM)
+	w.start()
+	b.loggedIn(w, false)
+	row("first", "failed")
+	row("third", "done")
+	row("Codex", "not running")
+}

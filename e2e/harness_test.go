@@ -190,6 +190,7 @@ type world struct {
 	path   string // PATH of nod
 	codex  string // CODEX_HOME
 	config string // file; "" for none
+	bare   bool   // nod gets no environment but PATH and homes, as on a machine without a screen
 }
 
 var loginLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/login#k=\S+`)
@@ -268,7 +269,10 @@ func (w *world) start() {
 	w.t.Helper()
 	cmd := exec.Command(nodBinary, "--listen", cmp.Or(w.listen, "127.0.0.1:0"), "--data", w.data, "--log-level", "debug", "--config", cmp.Or(w.config, os.DevNull))
 	cmd.Dir = w.folder
-	cmd.Env = append(os.Environ(), "PATH="+w.path, "CODEX_HOME="+w.codex)
+	if !w.bare {
+		cmd.Env = os.Environ()
+	}
+	cmd.Env = append(cmd.Env, "HOME="+os.Getenv("HOME"), "PATH="+w.path, "CODEX_HOME="+w.codex)
 	var m []string
 	w.nod, m = start(w.t, cmd, loginLine)
 	w.login, w.base = m[0], m[1]

@@ -40,6 +40,8 @@ var (
 		"A message may have up to 1 MB. Put more into a file and name the file."}
 	problemNoPage = &userError{"no-such-page", http.StatusNotFound, "There is no such page",
 		"The address is wrong, or what it named is gone."}
+	problemNotOffered = &userError{"not-offered", http.StatusConflict, "The agent cannot do that now",
+		"It may not be connected, or be of another version. Send it a message first, or go back."}
 	problemNoSession = &userError{"no-such-session", http.StatusNotFound, "There is no such session",
 		"The address is wrong, or it belongs to another data folder."}
 	problemNoApproval = &userError{"no-such-request", http.StatusNotFound, "There is no such request",
@@ -111,6 +113,10 @@ func publicWords(err error) (string, bool) {
 		return "The agent is still working on the last message. Stop it first, or wait.", true
 	case errors.Is(err, hub.ErrSubagent):
 		return "A sub-agent goes with the session that started it: do that there.", true
+	case errors.Is(err, hub.ErrNoMessage):
+		return "That message was sent or removed meanwhile.", true
+	case errors.Is(err, hub.ErrDeleted):
+		return "You have deleted this session from nod. Start nod again if you want it back.", true
 	case errors.Is(err, hub.ErrNoTurn):
 		return "Nothing was running any more.", true
 	}

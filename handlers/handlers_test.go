@@ -39,14 +39,23 @@ type agent struct {
 	answers []state.Decision
 	fail    error
 	deaf    error // what Answer returns
+
+	created  []state.NewSession
+	told     []state.Action
+	settings []state.Setting
+	operated []string
+	other    string // URI of the session that an operation makes
+	older    state.OlderPage
+	listed   []string
 }
 
 func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
 	if a.fail != nil {
 		return "", a.fail
 	}
+	a.created = append(a.created, n)
 	uri := "ahp-session:/" + strings.ToLower(rand.Text())
-	_, err := a.hub.Begin(ctx, n.Provider, &state.SessionSummary{Resource: uri, Provider: n.Provider, WorkingDirectory: new(state.FileURI(n.Folder))}, &state.SessionReady{})
+	_, err := a.hub.Begin(ctx, n.Provider, &state.SessionSummary{Resource: uri, Provider: n.Provider, WorkingDirectory: new(state.FileURI(n.Folder))}, state.SessionConfig(a.settings), &state.SessionReady{})
 	return uri, err
 }
 
@@ -61,6 +70,27 @@ func (a *agent) Dispatch(ctx context.Context, _ string, s *state.Session, act st
 	}
 	a.hub.Apply(ctx, s.Summary.Resource, state.Source{}, state.Envelope{Channel: s.Summary.Resource, Action: act})
 	return nil
+}
+
+// Operate tells what it was asked for.
+func (a *agent) Operate(ctx context.Context, _ string, s *state.Session, operation string, args map[string]string) (string, error) {
+	a.operated = append(a.operated, operation+" "+fmt.Sprint(args))
+	return a.other, a.fail
+}
+
+func (a *agent) Settings(context.Context, string) []state.Setting { return a.settings }
+
+func (a *agent) Older(_ context.Context, _, search, cursor string) (state.OlderPage, error) {
+	a.listed = append(a.listed, search+" "+cursor)
+	return a.older, a.fail
+}
+
+func (a *agent) Recall(ctx context.Context, provider, uri string) error {
+	if a.fail == nil {
+		_, err := a.hub.Begin(ctx, provider, &state.SessionSummary{Resource: uri, Provider: provider, Title: "recalled"}, nil, &state.SessionReady{})
+		return err
+	}
+	return a.fail
 }
 
 func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
@@ -115,7 +145,7 @@ func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 		f(&cfg)
 	}
 	s.auth = auth.New(store, s.port, cfg.BasePath)
-	cfg.Auth = s.auth
+	cfg.Auth, cfg.Agents = s.auth, s.agent
 	server := New(cfg)
 	s.srv = &httptest.Server{Listener: l, Config: NewHTTPServer(server)}
 	s.srv.Start()

@@ -270,7 +270,30 @@ func (f *filler) pages(t *testing.T) map[string]string {
 	draw("inbox", views.InboxPage(in, views.Cursor{}))
 	draw("archive", views.ArchivePage(in.Sessions, ""))
 	draw("delete", views.DeletePage(s))
-	draw("new", views.NewPage(views.NewSession{Links: in.Links}))
+	settings := []state.Setting{*filled[state.Setting](f), *filled[state.Setting](f)}
+	settings[0].Open, settings[0].Turns = false, false // choices
+	settings[1].Turns = false
+	for i := range settings {
+		settings[i].Name = fmt.Sprint("name", i)
+	}
+	fields := views.Fields{Prefix: "p", Settings: settings, Field: "name1", Problem: "a problem", Unsure: true}
+	draw("new", views.NewPage(views.NewSession{Links: in.Links, More: []views.Fields{fields}}))
+	operation := *filled[state.Operation](f)
+	operation.Name = "op"
+	draw("operation", views.OperationPage(views.OperationForm{Session: s, Operation: operation, Fields: fields}))
+	draw("rename", views.RenamePage(s, s.State.Summary.Title, ""))
+	older := views.OlderPage{Link: in.Links[0], Page: *filled[state.OlderPage](f)}
+	draw("older", views.OlderSessionsPage(older))
+	resting, st := s, *s.State
+	st.ActiveTurn = nil
+	st.Config = &state.SessionConfigState{ // the names are the adapter's own
+		Schema: state.ConfigSchema{Properties: map[string]state.ConfigPropertySchema{"name": *filled[state.ConfigPropertySchema](f)}},
+		Values: map[string]jsontext.Value{"name": f.json("ConfigPropertySchema.Enum")},
+	}
+	resting.State, resting.Parent, resting.Link.Offers.Operations = &st, "", []state.Operation{operation}
+	quiet := views.NewSheet("e", colours, func() {})
+	quiet.Show(t.Context(), resting, in, nil)
+	draw("resting", quiet.Page("", ""))
 	for i := range snapshot.PartCount(s.State, 0) {
 		draw(fmt.Sprint("whole ", i), views.WholePage(s, 0, i))
 	}
@@ -344,7 +367,7 @@ func skeleton(t *testing.T, name, page string) (elements map[string]int, wrong [
 						if !regexp.MustCompile(`^(https?://|mailto:)`).MatchString(value) {
 							say("a link to %q", a.Val)
 						}
-					} else if !regexp.MustCompile(`^(/$|#|/(s|new|devices|archive|static|approvals)\b)`).MatchString(value) {
+					} else if !regexp.MustCompile(`^(/$|#|/(s|new|older|devices|archive|static|approvals)\b)`).MatchString(value) {
 						say("a link of ours to %q", a.Val)
 					}
 				case "src", "action":
@@ -388,8 +411,8 @@ var notShown = strings.Fields(`
 	ActiveTurn.ID AgentSelection.URI Answer.Secret Answer.Selected Answer.Text Approval.Actor Approval.Digest Approval.ID Approval.Nonce
 	ChangesetSummary.Description ChangesetSummary.Label ChangesetSummary.URITemplate Child.ID Child.URI CommandPart.CommandID
 	CommandPart.CommandLine ConfigPropertySchema.Default ConfigPropertySchema.Description ConfigPropertySchema.Enum
-	ConfigPropertySchema.EnumDescriptions ConfigPropertySchema.EnumLabels ConfigPropertySchema.Properties(key) ConfigPropertySchema.Required
-	ConfigPropertySchema.Title ConfigPropertySchema.Type ConfigSchema.Properties(key) ConfigSchema.Required ConfigSchema.Type
+	ConfigPropertySchema.EnumDescriptions ConfigPropertySchema.Properties(key) ConfigPropertySchema.Required
+	ConfigPropertySchema.Type ConfigSchema.Properties(key) ConfigSchema.Required ConfigSchema.Type
 	ContentRefPart.ContentType Customization.ClientID Customization.Contents Customization.Description Customization.Globs Customization.ID
 	Customization.Meta Customization.Meta(key) Customization.Name Customization.Nonce Customization.Type Customization.URI
 	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Answers(key) Decision.OptionID Detail.Option ErrorInfo.ErrorType ErrorInfo.Stack
@@ -398,7 +421,7 @@ var notShown = strings.Fields(`
 	Message.Meta Message.Meta(key) MessageAttachment.ContentType MessageAttachment.Data MessageAttachment.DisplayKind MessageAttachment.Label
 	MessageAttachment.Meta MessageAttachment.Meta(key) MessageAttachment.ModelRepresentation MessageAttachment.Type MessageAttachment.URI Link.Key
 	MessageOrigin.Kind ModelSelection.Config ModelSelection.Config(key) NotificationPart.Meta NotificationPart.Meta(key) OpaquePart.Kind
-	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type PendingMessage.ID ProjectInfo.DisplayName ProjectInfo.URI
+	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type Operation.Name Setting.Name ProjectInfo.DisplayName ProjectInfo.URI
 	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID ReasoningPart.Meta ReasoningPart.Meta(key) Request.Epoch Request.Explains Request.Provider Request.Session Request.ToolCallID
 	Request.TurnID Request.UpstreamID Session.ID Session.Meta Session.Meta(key) Session.Parent SessionActiveClient.ClientID
 	SessionActiveClient.DisplayName SessionConfigState.Values SessionConfigState.Values(key) SessionSummary.Provider SessionSummary.Resource

@@ -31,7 +31,13 @@ type Hub interface {
 	Watch(id string) (<-chan struct{}, func())
 
 	Create(ctx context.Context, n state.NewSession, prompt string) (id string, err error)
-	Send(ctx context.Context, id, text string) error
+	Send(ctx context.Context, id string, m state.Message) error
+	Steer(ctx context.Context, id string, m state.Message) error
+	Queue(ctx context.Context, id string, m state.Message) error
+	SendQueued(ctx context.Context, id, message string) error
+	Unqueue(ctx context.Context, id, message string) error
+	Rename(ctx context.Context, id, title string) error
+	Operate(ctx context.Context, id, operation string, args map[string]string) (other string, err error)
 	Stop(ctx context.Context, id string) error
 	Archived() []snapshot.Session
 	Archive(ctx context.Context, id string, archived bool) error
@@ -39,10 +45,21 @@ type Hub interface {
 	Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error)
 }
 
+// Agents is what the handlers ask of agents themselves.
+type Agents interface {
+	// Settings describes what can be chosen for a new session of a provider.
+	Settings(ctx context.Context, provider string) []state.Setting
+	// Older returns a page of the sessions that a provider keeps, and Recall makes
+	// one of them known to the hub.
+	Older(ctx context.Context, provider, search, cursor string) (state.OlderPage, error)
+	Recall(ctx context.Context, provider, uri string) error
+}
+
 // Config is what a server is made of. All fields but PublicHosts and BasePath
 // are needed.
 type Config struct {
 	Hub         Hub
+	Agents      Agents
 	Epoch       string // of the Hub
 	Auth        *auth.Auth
 	Log         *slog.Logger
@@ -96,13 +113,21 @@ var routes = []route{
 
 	{"GET", "/s/:id", operator, (*Server).session},           // id: of a session
 	{"GET", "/s/:id/live", operator, (*Server).sessionLive},  // ?since=cursor
-	{"POST", "/s/:id/messages", operator, (*Server).message}, // text
+	{"POST", "/s/:id/messages", operator, (*Server).message}, // text; how: steer, queue or nothing
 	{"POST", "/s/:id/stop", operator, (*Server).stop},
+	{"POST", "/s/:id/queued/:message", operator, (*Server).queued}, // do: send or remove
+	{"GET", "/s/:id/rename", operator, (*Server).renameForm},
+	{"POST", "/s/:id/rename", operator, (*Server).rename},                               // title
+	{"GET", "/s/:id/do/:operation", operator, (*Server).operationForm},                  // operation: by its name
+	{"POST", "/s/:id/do/:operation", operator, (*Server).operate},                       // what it asks for
 	{"GET", "/s/:id/find", operator, (*Server).find},                                    // ?q=text
 	{"GET", "/s/:id/before/:turn/:part", operator, (*Server).earlier},                   // both counted from 0
 	{"GET", "/s/:id/turns/:turn/parts/:part", operator, (*Server).whole},                // counted from 0
 	{"GET", "/s/:id/turns/:turn/parts/:part/files", operator, (*Server).partFiles},      // ?from=file
 	{"GET", "/s/:id/turns/:turn/parts/:part/files/:file", operator, (*Server).partFile}, // ?from=line
+
+	{"GET", "/older", operator, (*Server).older},   // ?agent=provider&q=text&cursor=
+	{"POST", "/older", operator, (*Server).recall}, // agent, session: its URI
 
 	{"GET", "/archive", operator, (*Server).archived},
 	{"POST", "/s/:id/archive", operator, (*Server).archive},

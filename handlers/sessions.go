@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -34,13 +35,37 @@ func (s *Server) newForm(c echo.Context) error {
 		f.Provider = last.Provider
 		f.Folder = state.FilePath(state.Value(last.WorkingDirectory))
 	}
+	f.More = s.settings(c, f.Links)
 	return s.render(c, http.StatusOK, views.NewPage(f))
+}
+
+// settings are the settings of each provider that a session can be started with.
+func (s *Server) settings(c echo.Context, links []state.Link) (out []views.Fields) {
+	known := map[string]bool{}
+	for _, l := range links {
+		if l.Status != state.LinkMissing && !known[l.Provider] {
+			known[l.Provider] = true
+			out = append(out, views.Fields{Prefix: l.Provider, Settings: s.Agents.Settings(c.Request().Context(), l.Provider)})
+		}
+	}
+	return out
 }
 
 func (s *Server) create(c echo.Context) error {
 	f := views.NewSession{
 		Links: s.Hub.Inbox().Links, Provider: c.FormValue("provider"),
 		Folder: strings.TrimSpace(c.FormValue("folder")), Prompt: c.FormValue("prompt"),
+	}
+	f.More = s.settings(c, f.Links)
+	chosenWell := true
+	var config map[string]string
+	for i := range f.More {
+		m := &f.More[i]
+		if readSettings(c, m, nil); m.Prefix == f.Provider {
+			config, chosenWell = m.Values, m.Problem == ""
+		} else {
+			m.Problem = ""
+		}
 	}
 	again := func(status int, field, problem string) error {
 		f.Field, f.Problem = field, problem
@@ -53,7 +78,10 @@ func (s *Server) create(c echo.Context) error {
 	if strings.TrimSpace(f.Prompt) == "" {
 		return again(http.StatusUnprocessableEntity, "prompt", "Say what should be done.")
 	}
-	id, err := s.Hub.Create(c.Request().Context(), state.NewSession{Provider: f.Provider, Folder: folder}, f.Prompt)
+	if !chosenWell {
+		return again(http.StatusUnprocessableEntity, "more", "")
+	}
+	id, err := s.Hub.Create(c.Request().Context(), state.NewSession{Provider: f.Provider, Folder: folder, Config: config}, f.Prompt)
 	if err == nil {
 		return s.goTo(c, "/s/"+id)
 	}
@@ -122,7 +150,31 @@ func (s *Server) message(c echo.Context) error {
 	if strings.TrimSpace(text) == "" {
 		return s.showSession(c, http.StatusUnprocessableEntity, id, text, "Write a message first.")
 	}
-	return s.afterVerb(c, id, text, s.Hub.Send(c.Request().Context(), id, text))
+	m := state.UserMessage(text)
+	send := s.Hub.Send
+	switch c.FormValue("how") {
+	case "steer":
+		send = s.Hub.Steer
+	case "queue":
+		send = s.Hub.Queue
+	default:
+		v, err := s.Hub.Session(id)
+		if err != nil {
+			return err
+		}
+		f := views.MessageFields(v.State)
+		if readSettings(c, &f, v.State); f.Problem != "" {
+			return s.showSession(c, http.StatusUnprocessableEntity, id, text, f.Problem)
+		}
+		if len(f.Values) > 0 {
+			raw, err := json.Marshal(f.Values)
+			if err != nil {
+				return err
+			}
+			m.Meta = state.Meta{state.MessageConfig: raw}
+		}
+	}
+	return s.afterVerb(c, id, text, send(c.Request().Context(), id, m))
 }
 
 func (s *Server) stop(c echo.Context) error {
@@ -142,7 +194,7 @@ func (s *Server) afterVerb(c echo.Context, id, draft string, err error) error {
 	}
 	s.Log.Warn("not done", "route", c.Path(), "session", id, "err", err)
 	status := http.StatusBadGateway
-	if errors.Is(err, hub.ErrTurnOpen) || errors.Is(err, hub.ErrNoTurn) || errors.Is(err, hub.ErrSubagent) {
+	if errors.Is(err, hub.ErrTurnOpen) || errors.Is(err, hub.ErrNoTurn) || errors.Is(err, hub.ErrSubagent) || errors.Is(err, hub.ErrNoMessage) {
 		status = http.StatusConflict
 	}
 	return s.showSession(c, status, id, draft, words)

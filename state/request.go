@@ -142,6 +142,8 @@ type Link struct {
 	Description string // what to know before starting a session
 	Status      LinkStatus
 	Epoch       string // of one run of the runtime, or of one connection if that cannot be told: its requests are numbered in it
+	Keeps       bool   // the runtime has older sessions that can be listed and read
+	Offers      Offers // none unless it is up
 	Lasting     bool   // the runtime goes on without nod, so what is open on it stays open while the link is made again
 	Detail      string // a sentence: the version when up, what happened when lost
 	Since       int64  // when Status began, Unix milliseconds

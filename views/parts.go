@@ -102,7 +102,7 @@ func busyWords(v sessionView) string {
 	if Need(v.Session) > 0 {
 		return Plain(v.Link.DisplayName) + " waits for your answer."
 	}
-	return Plain(v.Link.DisplayName) + " is working. You can write again when the turn has ended."
+	return Plain(v.Link.DisplayName) + " is working."
 }
 
 // answerOf returns what a person chose for a tool call, once the agent has taken

@@ -52,7 +52,8 @@ type threadStatus struct {
 
 type historyTurn struct {
 	wireTurn
-	Items []wireItem `json:"items"`
+	StartedAt int64      `json:"startedAt"` // seconds
+	Items     []wireItem `json:"items"`
 }
 
 // turnsPage is a page of thread/turns/list, the newest turn first.
@@ -64,8 +65,8 @@ type turnsPage struct {
 // attached is what thread/start, thread/resume and thread/fork are answered with.
 type attached struct {
 	Thread           wireThread `json:"thread"`
-	Model            string     `json:"model"`
 	InitialTurnsPage *turnsPage `json:"initialTurnsPage"`
+	inForce
 }
 
 // turns returns what came with the answer, the oldest turn first, and whether
@@ -111,7 +112,7 @@ func (c *conn) begin(ctx context.Context, w wireThread, model string) (*state.Se
 	if model != "" {
 		actions = append(actions, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}})
 	}
-	return c.sink.Begin(ctx, c.place.key, m, actions...)
+	return c.sink.Begin(ctx, c.place.key, m, state.SessionConfig(c.version.settings(nil)), actions...)
 }
 
 // enter notes that this link is subscribed to a thread. The reader calls it.
@@ -126,7 +127,7 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 	th := c.threads[w.ID]
 	if th == nil {
 		th = newThread(w.ID)
-		th.untitled, th.model = st.Summary.Title == "", model
+		th.model = model
 		th.remember(st)
 		c.threads[w.ID] = th
 	}
@@ -137,12 +138,13 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 }
 
 func newThread(id string) *thread {
-	return &thread{id: id, uri: uriScheme + id, items: map[string]*item{}, past: map[string]bool{}}
+	return &thread{id: id, uri: uriScheme + id, items: map[string]*item{}, past: map[string]bool{}, config: map[string]string{}}
 }
 
 // remember takes over what the session's state tells of the thread: turns that have
-// ended, and _meta, which is replaced as a whole.
+// ended, settings, and _meta, which is replaced as a whole.
 func (th *thread) remember(st *state.Session) {
+	th.untitled, th.config = st.Summary.Title == "", configOf(st)
 	for _, t := range st.Turns {
 		th.past[t.ID] = true
 	}
@@ -278,6 +280,9 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 			if err := json.Unmarshal(r, &a); err != nil {
 				return err
 			}
+			if a.Thread.Ephemeral {
+				return errors.New("codex: a helper thread of Codex's own")
+			}
 			turns, more := a.turns()
 			t, st, err := c.enter(ctx, a.Thread, a.Model)
 			if err != nil {
@@ -287,6 +292,7 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 				older = a.InitialTurnsPage.NextCursor // first things first
 				return nil
 			}
+			c.configure(ctx, th, a.values())
 			th.replaying = true
 			c.reconcile(ctx, th, st, a.Thread, united(before, turns), more && before == nil)
 			return nil
@@ -308,12 +314,15 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 	})
 }
 
-// history returns the turns before a cursor, the oldest first.
+// history returns the turns before a cursor, "" for all of them, the oldest first.
 func (c *conn) history(ctx context.Context, id, cursor string) []historyTurn {
 	out := []historyTurn{}
 	for range maxPages {
 		var page turnsPage
-		params := map[string]any{"threadId": id, "cursor": cursor, "limit": pageTurns, "itemsView": "full"}
+		params := map[string]any{"threadId": id, "limit": pageTurns, "itemsView": "full"}
+		if cursor != "" { // else the newest
+			params["cursor"] = cursor
+		}
 		if err := c.call(ctx, "thread/turns/list", params, func(r json.RawMessage) error { return json.Unmarshal(r, &page) }); err != nil {
 			c.log.Warn("older turns are not read", "thread", id, "err", err)
 			break
@@ -350,6 +359,7 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 		c.apply(ctx, th, &state.SessionTitleChanged{Title: title})
 		th.untitled = false
 	}
+	turns = c.withoutGhosts(st, turns)
 	known := func(t historyTurn) bool {
 		return st.ActiveTurn != nil && st.ActiveTurn.ID == t.ID ||
 			slices.ContainsFunc(st.Turns, func(x *state.Turn) bool { return x.ID == t.ID })
@@ -369,8 +379,11 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 	for i, t := range turns[from:] {
 		switch {
 		case active != nil && active.ID == t.ID:
-			th.recall(active)
-			if t.Status == "inProgress" {
+			heard := th.turn == t.ID // over this link
+			if !heard {
+				th.recall(active)
+			}
+			if t.Status == "inProgress" && !heard {
 				c.apply(ctx, th, notice("nod did not listen for a while here. What came meanwhile is filled in as far as Codex still tells it.", t.ID, true))
 			}
 			c.catchUp(ctx, th, t, true)
@@ -490,6 +503,8 @@ type told struct {
 	ThreadID string       `json:"threadId"`
 	Thread   wireThread   `json:"thread"`
 	Status   threadStatus `json:"status"`
+
+	Settings threadSettings `json:"threadSettings"`
 }
 
 // broadcast handles what every client is told.
@@ -512,28 +527,40 @@ func (c *conn) threadStarted(_ context.Context, p told) {
 
 // statusChanged subscribes to a thread that wakes up.
 func (c *conn) statusChanged(_ context.Context, p told) {
-	if p.Status.Type == "active" && c.threads[p.ThreadID] == nil {
+	if p.Status.Type == "active" && !c.isLive(p.ThreadID) {
 		c.running.Go(func() { c.awake(p.ThreadID) })
 	}
 }
 
-// awake follows a thread that has begun to work, if it is one to be shown.
+// awake follows a thread that works, if it is one to be shown: a session, or a
+// sub-agent of one.
 func (c *conn) awake(id string) {
-	var res struct {
-		Thread wireThread `json:"thread"`
+	var w wireThread
+	shown := false
+	err := c.call(c.ctx, "thread/read", map[string]any{"threadId": id}, func(r json.RawMessage) error {
+		res := struct{ Thread *wireThread }{&w}
+		_, known := c.threads[id]
+		err := json.Unmarshal(r, &res)
+		shown = known || !w.hidden()
+		return err
+	})
+	// One that has no file yet cannot be read everywhere.
+	if err != nil || shown && w.Status.Type == "active" {
+		c.follow(id)
 	}
-	err := c.call(c.ctx, "thread/read", map[string]any{"threadId": id}, func(r json.RawMessage) error { return json.Unmarshal(r, &res) })
-	if err == nil && res.Thread.hidden() {
-		return
-	}
-	c.follow(id)
 }
 
-// threadClosed is told when a thread is unloaded.
 func (c *conn) threadClosed(_ context.Context, p told) { c.forget(p.ThreadID) }
 
 // threadArchived and threadUnarchived follow what was done in another client.
-func (c *conn) threadArchived(ctx context.Context, p told)   { c.archived(ctx, p.ThreadID, true) }
+// Codex unloads what is archived, without another word.
+func (c *conn) threadArchived(ctx context.Context, p told) {
+	c.archived(ctx, p.ThreadID, true)
+	if th := c.threads[p.ThreadID]; th != nil && th.turn == "" {
+		c.forget(p.ThreadID)
+	}
+}
+
 func (c *conn) threadUnarchived(ctx context.Context, p told) { c.archived(ctx, p.ThreadID, false) }
 
 func (c *conn) archived(ctx context.Context, id string, is bool) {

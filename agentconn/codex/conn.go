@@ -82,6 +82,9 @@ type conn struct {
 
 	attaching singleflight.Group // by thread id
 
+	modelling sync.Mutex
+	models    []wireModel // nil until they are known
+
 	mu     sync.Mutex
 	nextID int
 	calls  map[int]*call   // nil once the link is lost
@@ -126,7 +129,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 		if !d.lasting {
 			detail += ": a restart of nod ends what it does, because this version listens on no socket"
 		}
-		ready(agentconn.Found{Epoch: c.epoch, Detail: detail, Lasting: d.lasting, Stalled: stalled})
+		ready(agentconn.Found{Epoch: c.epoch, Detail: detail, Lasting: d.lasting, Offers: c.offers(d.terminal), Stalled: stalled})
 		c.discover()
 		c.keep(stalled)
 	})

@@ -33,17 +33,20 @@ type server struct {
 	t    *testing.T
 	path string
 
-	mu       sync.Mutex
-	http     *http.Server
-	conns    map[*websocket.Conn]bool
-	threads  map[string]*played
-	asked    int
-	busy     int // how many calls are still to be refused
-	calls    []string
-	answers  []message
-	newest   string // id of the thread that was started last
-	clientIn int    // calls that wait at once, at most
-	frozen   bool   // handshakes are not answered
+	mu      sync.Mutex
+	http    *http.Server
+	conns   map[*websocket.Conn]bool
+	threads map[string]*played
+	asked   int
+	busy    int // how many calls are still to be refused
+	calls   []string
+	answers []message
+	newest  string // id of the thread that was started last
+	hold    int    // how many thread/start are not answered before there are more
+	total   int    // thread/start that come; then all are answered
+	held    []func()
+	most    int  // were held at once
+	frozen  bool // handshakes are not answered
 	// hook, if not nil, may answer a call in place of the server.
 	hook func(c *websocket.Conn, m message) bool
 }
@@ -205,7 +208,20 @@ func (s *server) handle(c *websocket.Conn, m message) {
 	case "thread/start":
 		s.newest = fmt.Sprintf("01a22c00-0000-7000-8000-%012d", len(s.threads))
 		s.threads[s.newest] = &played{status: object{"type": "idle"}}
-		result(object{"thread": wire(s.newest), "model": "m"})
+		answer := object{"thread": wire(s.newest), "model": "m"}
+		s.held = append(s.held, func() { result(answer) })
+		s.most = max(s.most, len(s.held))
+		if len(s.held) == max(s.hold, 1) || len(s.threads) == s.total {
+			if s.hold == 0 {
+				s.release()
+			} else { // more would come by then
+				time.AfterFunc(50*time.Millisecond, func() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.release()
+				})
+			}
+		}
 	case "turn/start":
 		id := fmt.Sprintf("turn-%d", len(th.turns))
 		th.turns = append(th.turns, object{"id": id, "status": "inProgress", "items": []object{{"type": "userMessage", "id": "u" + id, "content": []object{{"type": "text", "text": "go"}}}}})
@@ -228,6 +244,14 @@ func (s *server) handle(c *websocket.Conn, m message) {
 	default:
 		result(object{})
 	}
+}
+
+// release answers what was held; with mu held.
+func (s *server) release() {
+	for _, f := range s.held {
+		f()
+	}
+	s.held = nil
 }
 
 // turn returns the newest turn of a thread.
@@ -427,6 +451,8 @@ func TestCutInTheMiddle(t *testing.T) {
 			t.Errorf("%q is there %d times:\n%s", text, n, got)
 		}
 	}
+	o.server.mu.Lock()
+	defer o.server.mu.Unlock()
 	if len(o.server.answers) != 1 || string(o.server.answers[0].ID) != "1" {
 		t.Errorf("Codex got %+v", o.server.answers)
 	}
@@ -466,11 +492,13 @@ func TestEndedUnheard(t *testing.T) {
 	o.server.done(id, object{"type": "commandExecution", "id": "c", "command": "ls", "status": "completed", "aggregatedOutput": "a file\n", "exitCode": 0})
 	o.server.done(id, object{"type": "agentMessage", "id": "m1", "text": "second"})
 	o.server.end(id, "completed")
+	o.server.mu.Lock()
 	th := o.server.threads[id]
 	th.turns = append(th.turns, object{"id": "turn-x", "status": "interrupted", "items": []object{
 		{"type": "userMessage", "id": "ux", "content": []object{{"type": "text", "text": "and then"}}},
 		{"type": "agentMessage", "id": "m2", "text": "third"},
 	}})
+	o.server.mu.Unlock()
 	o.open()
 	o.until("both turns", func() bool { return len(o.view(id).State.Turns) == 2 })
 	o.until("all", func() bool { return strings.Contains(o.text(id), "third") })
@@ -589,4 +617,73 @@ func TestLateAttach(t *testing.T) {
 	}
 	o.approve(v.Approvals[0])
 	o.until("the answer", func() bool { return len(o.pending(id)) == 0 })
+}
+
+// TestHidden: helper threads of Codex's own, and sub-agents, are no sessions.
+func TestHidden(t *testing.T) {
+	o := newOffice(t)
+	for i, more := range []object{{"ephemeral": true}, {"parentThreadId": "01a22c00-0000-7000-8000-00000000cccc"}, {"source": object{"subAgent": "review"}}, {}} {
+		w := object{"id": fmt.Sprintf("01a22c00-0000-7000-8000-00000000dd%02d", i), "cwd": "/w", "preview": "", "source": "cli", "status": object{"type": "idle"}}
+		for name, v := range more {
+			w[name] = v
+		}
+		o.server.say("thread/started", object{"thread": w})
+	}
+	o.until("the one that is shown", func() bool { return len(o.hub.Inbox().Sessions) > 0 })
+	if in := o.hub.Inbox().Sessions; len(in) != 1 || in[0].ID != "01a22c00-0000-7000-8000-00000000dd03" {
+		t.Errorf("the list is %+v", in)
+	}
+}
+
+// TestLag: a server that drops a client which lags behind by 40,000 messages, as
+// Codex does, costs nothing: nod comes again and fills in what it has not heard.
+func TestLag(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	var whole strings.Builder
+	for i := range 40_000 {
+		word := fmt.Sprint("w", i, " ")
+		whole.WriteString(word)
+		if i < 39_000 {
+			o.server.say("item/agentMessage/delta", object{"threadId": id, "turnId": "turn-0", "itemId": "m", "delta": word})
+		}
+	}
+	o.server.cut()
+	o.server.done(id, object{"type": "agentMessage", "id": "m", "text": whole.String()})
+	o.server.end(id, "completed")
+	o.until("the end", func() bool { return o.view(id).State.ActiveTurn == nil })
+	v := o.view(id)
+	shown := ""
+	for i := range snapshot.PartCount(v.State, 0) {
+		if p, ok := snapshot.PartAt(v.State, 0, i).(*state.MarkdownPart); ok && !snapshot.Superseded(v.State, 0, i) {
+			shown += p.Content.String()
+		}
+	}
+	if shown != whole.String() {
+		t.Errorf("%d bytes are shown, %d were said", len(shown), whole.Len())
+	}
+}
+
+// TestFlood: of a hundred calls at once no more than 32 wait for the server, which
+// answers none before it has those.
+func TestFlood(t *testing.T) {
+	const calls = 100
+	o := newOffice(t)
+	o.server.mu.Lock()
+	o.server.hold, o.server.total = 32, calls
+	o.server.mu.Unlock()
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			if _, err := o.manager.CreateSession(t.Context(), state.NewSession{Provider: Provider, Folder: "/w"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	o.server.mu.Lock()
+	defer o.server.mu.Unlock()
+	if n := len(o.hub.Inbox().Sessions); n != calls || o.server.most != 32 {
+		t.Errorf("%d sessions; %d calls waited at once", n, o.server.most)
+	}
 }

@@ -67,8 +67,9 @@ func golden(t *testing.T, file string, got []byte) {
 
 // times are what differs whenever a recording is made or played.
 var (
-	times = regexp.MustCompile(`("(?:createdAt|modifiedAt|timestamp|durationMs|nod\.durationMs)": )[0-9.]+`)
-	ids   = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	times   = regexp.MustCompile(`("(?:createdAt|modifiedAt|timestamp|durationMs|nod\.durationMs)": )[0-9.]+`)
+	running = regexp.MustCompile(`\(running for [^)]*\)`)
+	ids     = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 )
 
 // final is the state of all sessions, in the order of their threads, without what
@@ -100,7 +101,7 @@ func (s *stage) final() []byte {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	text := times.ReplaceAllString(string(out), "${1}0")
+	text := running.ReplaceAllString(times.ReplaceAllString(string(out), "${1}0"), "(running)")
 	for thread, id := range s.threads {
 		text = strings.ReplaceAll(text, id, thread)
 	}

@@ -282,6 +282,7 @@ func (w wireItem) message() string {
 // with is there already.
 func (c *conn) userSaid(ctx context.Context, th *thread, it *item, w wireItem) {
 	message := w.message()
+	c.taken(ctx, th, message)
 	if first := !th.heard && strings.TrimSpace(message) == strings.TrimSpace(th.message); first || message == "" {
 		th.heard = true
 		return

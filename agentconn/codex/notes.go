@@ -131,20 +131,6 @@ func (c *conn) nameUpdated(ctx context.Context, th *thread, p nameNote) {
 	}
 }
 
-type settingsNote struct {
-	at
-	Settings struct {
-		Model string `json:"model"`
-	} `json:"threadSettings"`
-}
-
-func (c *conn) settingsUpdated(ctx context.Context, th *thread, p settingsNote) {
-	if m := p.Settings.Model; m != "" && m != th.model {
-		th.model = m
-		c.apply(ctx, th, &state.SessionModelChanged{Model: state.ModelSelection{ID: m}})
-	}
-}
-
 type goalNote struct {
 	at
 	Goal struct {

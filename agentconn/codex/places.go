@@ -67,7 +67,13 @@ func (s socket) Starts() bool { return false }
 
 // NewConn returns a link that is not started yet.
 func (s socket) NewConn(sink agentconn.Sink) agentconn.Conn {
-	return newConn(s.place, sink, func(ctx context.Context, _ *conn) (dialled, error) { return dialUnix(ctx, s.path) })
+	return newConn(s.place, sink, func(ctx context.Context, _ *conn) (dialled, error) {
+		d, err := dialUnix(ctx, s.path)
+		if d.terminal = "codex resume"; s.path != daemonSocket() {
+			d.terminal = joins("unix://" + s.path)
+		}
+		return d, err
+	})
 }
 
 // ---- a server on a WebSocket ----
@@ -122,7 +128,11 @@ func (r remote) NewConn(sink agentconn.Sink) agentconn.Conn {
 		if err != nil {
 			return dialled{}, err
 		}
-		return dialWeb(ctx, r.url.String(), token)
+		d, err := dialWeb(ctx, r.url.String(), token)
+		if d.terminal = joins(r.url.String()); token != "" {
+			d.terminal = `CODEX_TOKEN="$(cat ` + quoted(r.tokenFile) + `)" ` + joins(r.url.String(), "--remote-auth-token-env", "CODEX_TOKEN")
+		}
+		return d, err
 	})
 }
 
@@ -173,7 +183,7 @@ func (o own) NewConn(sink agentconn.Sink) agentconn.Conn { return newConn(o.plac
 // socket: then it is a child that ends with nod.
 func (o own) open(ctx context.Context, c *conn) (dialled, error) {
 	if o.Running() {
-		return dialUnix(ctx, o.cfg.socket())
+		return o.join(ctx)
 	}
 	path, err := o.cfg.program()
 	if err != nil {
@@ -185,5 +195,29 @@ func (o own) open(ctx context.Context, c *conn) (dialled, error) {
 	if err := o.cfg.startServer(ctx, path); err != nil {
 		return dialled{}, err
 	}
-	return dialUnix(ctx, o.cfg.socket())
+	return o.join(ctx)
+}
+
+func (o own) join(ctx context.Context) (dialled, error) {
+	d, err := dialUnix(ctx, o.cfg.socket())
+	d.terminal = joins("unix://" + o.cfg.socket())
+	return d, err
+}
+
+// joins is the command by which a terminal joins a session on a server of that
+// address; the session's id comes last.
+func joins(address string, flags ...string) string {
+	words := append([]string{"codex", "resume", "--remote", address}, flags...)
+	for i, w := range words {
+		words[i] = quoted(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -30,7 +30,7 @@ type listener struct {
 	lost  chan struct{}
 }
 
-func (l *listener) Begin(_ context.Context, _ string, m *state.SessionSummary, _ ...state.Action) (*state.Session, error) {
+func (l *listener) Begin(_ context.Context, _ string, m *state.SessionSummary, _ *state.SessionConfigState, _ ...state.Action) (*state.Session, error) {
 	return &state.Session{Summary: m}, nil
 }
 func (l *listener) Open(context.Context, string) []*state.Session                  { return nil }

@@ -83,6 +83,10 @@ func (s *stage) CreateSession(context.Context, state.NewSession) (string, error)
 
 func (s *stage) Dispatch(context.Context, string, *state.Session, state.Action) error { return errLost }
 
+func (s *stage) Operate(ctx context.Context, _ string, st *state.Session, operation string, args map[string]string) (string, error) {
+	return s.conn.Operate(ctx, st, operation, args)
+}
+
 func (s *stage) Answer(ctx context.Context, r state.Request, d state.Decision) error {
 	return s.conn.Answer(ctx, r, d)
 }

@@ -35,6 +35,9 @@ type thread struct {
 	unknown int                  // of the turn in progress, messages that nod does not understand
 	typed   int                  // of the turn in progress, how often something was typed into a command
 
+	config   map[string]string                // settings in force
+	steering []state.SessionPendingMessageSet // that Codex has not told yet
+
 	untitled  bool              // its session has no title yet
 	replaying bool              // what it waits for is being asked again
 	asked     []json.RawMessage // ids of what was asked meanwhile
@@ -120,6 +123,8 @@ var handlers = map[string]handler{
 	"thread/archived":       broadcast((*conn).threadArchived),
 	"thread/unarchived":     broadcast((*conn).threadUnarchived),
 
+	"thread/settings/updated": broadcast((*conn).settingsUpdated),
+
 	"turn/started":                              on((*conn).turnStarted),
 	"turn/completed":                            on((*conn).turnCompleted),
 	"turn/plan/updated":                         on((*conn).planUpdated),
@@ -137,7 +142,6 @@ var handlers = map[string]handler{
 	"serverRequest/resolved":                    on((*conn).resolved),
 	"thread/name/updated":                       on((*conn).nameUpdated),
 	"thread/tokenUsage/updated":                 on((*conn).tokenUsage),
-	"thread/settings/updated":                   on((*conn).settingsUpdated),
 	"thread/goal/updated":                       on((*conn).goalUpdated),
 	"thread/reverted":                           on((*conn).reverted),
 	"thread/environment/connected":              on((*conn).environmentConnected),
@@ -279,7 +283,7 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 	if th.turn == turn { // turn/start while a turn runs steers it, and names it again
 		return
 	}
-	th.turn, th.foreign, th.usage = turn, "", tokens{}
+	th.turn, th.foreign, th.usage, th.steering = turn, "", tokens{}, nil
 	th.message, th.heard, th.failure, th.unknown, th.typed = m.Text, false, "", 0, 0
 	// Of an older turn only a command may still be running.
 	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done || it.kind != "commandExecution" })
@@ -415,5 +419,6 @@ func (c *conn) childThread(parent *thread, id string) *thread {
 	th := newThread(id)
 	th.model = parent.model
 	c.threads[id] = th
+	c.running.Go(func() { c.awake(id) })
 	return th
 }

@@ -42,6 +42,8 @@ type dialled struct {
 	wire
 	epoch   string // of the server's run; random if it cannot be told
 	lasting bool   // it goes on without nod
+
+	terminal string // see state.Offers
 }
 
 // ---- a child on its standard input and output ----

@@ -58,7 +58,7 @@ func (c *conn) CreateSession(ctx context.Context, n state.NewSession) (string, e
 		Resource: "ahp-session:/" + strings.ToLower(rand.Text()), Provider: Provider, Status: state.StatusIdle,
 		WorkingDirectory: new(state.FileURI(n.Folder)),
 	}
-	_, err := c.sink.Begin(ctx, Provider, m, &state.SessionReady{}, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}})
+	_, err := c.sink.Begin(ctx, Provider, m, nil, &state.SessionReady{}, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}})
 	return m.Resource, err
 }
 
@@ -74,7 +74,7 @@ func (c *conn) Dispatch(ctx context.Context, s *state.Session, a state.Action) e
 }
 
 func (c *conn) begin(ctx context.Context, s *state.Session, m state.Message) error {
-	if _, err := c.sink.Begin(ctx, Provider, s.Summary); err != nil { // it is live here now
+	if _, err := c.sink.Begin(ctx, Provider, s.Summary, nil); err != nil { // it is live here now
 		return err
 	}
 	st, err := c.enter(s)

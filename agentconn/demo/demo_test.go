@@ -200,7 +200,7 @@ func (h *house) Opaque(context.Context, string, json.RawMessage) {
 }
 
 // Begin knows one session, and remembers another one.
-func (h *house) Begin(_ context.Context, link string, m *state.SessionSummary, actions ...state.Action) (*state.Session, error) {
+func (h *house) Begin(_ context.Context, link string, m *state.SessionSummary, _ *state.SessionConfigState, actions ...state.Action) (*state.Session, error) {
 	if link != Provider {
 		h.t.Errorf("a session is live on %q", link)
 	}

@@ -227,7 +227,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := handlers.New(handlers.Config{
-		Hub: h, Epoch: h.Epoch, Auth: auth.New(store, port, cfg.BasePath), Log: log,
+		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(store, port, cfg.BasePath), Log: log,
 		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(),
 	})
 	token, err := auth.MintLogin(ctx, store)
@@ -260,6 +260,7 @@ func findAgents(known ...agentconn.Adapter) (found []agentconn.Adapter, links []
 	at := time.Now().UnixMilli()
 	link := func(a agentconn.Adapter) {
 		l := state.Link{Key: a.Key(), Provider: a.Provider(), DisplayName: a.DisplayName(), Status: state.LinkIdle, Since: at}
+		_, l.Keeps = a.(agentconn.Controllable)
 		var err error
 		if l.Description, err = a.Find(); err == nil {
 			found = append(found, a)

@@ -37,7 +37,7 @@ func (h *house) lived() {
 		on(child, &state.SessionResponsePart{TurnID: "ct", Part: &state.MarkdownPart{ID: "cm", Content: state.NewText("I look.")}}),
 		on(child, &state.SessionTurnComplete{TurnID: "ct"}))
 	h.apply(&state.SessionTurnComplete{TurnID: "turn-0"})
-	if err := h.hub.Send(h.t.Context(), h.id, "and now?"); err != nil {
+	if err := h.hub.Send(h.t.Context(), h.id, state.UserMessage("and now?")); err != nil {
 		h.t.Fatal(err)
 	}
 	h.apply(&state.SessionResponsePart{TurnID: "turn-1", Part: &state.ReasoningPart{ID: "r", Content: state.NewText("Hm.")}})

@@ -38,6 +38,9 @@ type Upstream interface {
 	// Dispatch carries out a client-dispatchable action on a session that is live,
 	// or was, on the link of that key.
 	Dispatch(ctx context.Context, link string, s *state.Session, a state.Action) error
+	// Operate carries out an operation that the link offers. Its result is the URI
+	// of the session to look at, "" for the same.
+	Operate(ctx context.Context, link string, s *state.Session, operation string, args map[string]string) (uri string, err error)
 	// Answer sends a decision. It returns once the bytes are written;
 	// state.ErrReasonLost says that they were, without the reason.
 	Answer(ctx context.Context, r state.Request, d state.Decision) error
@@ -84,9 +87,10 @@ type Hub struct {
 	watchers map[chan struct{}]struct{}
 	untidy   []*session // for the keeper
 
-	wall               func() int64  // Unix milliseconds; tests put another clock in its place
-	stop, stopped      chan struct{} // of the keeper
-	untidied, troubled chan struct{} // wake the keeper; each holds one
+	wall               func() int64   // Unix milliseconds; tests put another clock in its place
+	stop, stopped      chan struct{}  // of the keeper
+	delivering         sync.WaitGroup // of queued messages
+	untidied, troubled chan struct{}  // wake the keeper; each holds one
 }
 
 func newHub(store journal.Store, log *slog.Logger) *Hub {
@@ -239,7 +243,7 @@ func (h *Hub) Create(ctx context.Context, n state.NewSession, prompt string) (id
 	ctx = context.WithoutCancel(ctx) // the agent has it now, whether or not the browser waits
 	id = strings.TrimPrefix(uri, uriScheme)
 	h.Apply(ctx, uri, state.Source{}, state.Envelope{Channel: uri, Action: &state.SessionTitleChanged{Title: title(prompt)}})
-	return id, h.Send(ctx, id, prompt)
+	return id, h.Send(ctx, id, state.UserMessage(prompt))
 }
 
 // title makes a session's title of its first message.
@@ -254,7 +258,7 @@ func title(prompt string) string {
 
 // Send starts a turn with a person's message. Of two that are sent at once, one
 // starts a turn: it has begun when Dispatch returns.
-func (h *Hub) Send(ctx context.Context, id, text string) error {
+func (h *Hub) Send(ctx context.Context, id string, m state.Message) error {
 	s, err := h.find(id)
 	if err != nil {
 		return err
@@ -272,7 +276,7 @@ func (h *Hub) Send(ctx context.Context, id, text string) error {
 		return ErrTurnOpen
 	}
 	// A browser that leaves now has still sent its message.
-	return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, &state.SessionTurnStarted{Message: state.UserMessage(text)})
+	return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, &state.SessionTurnStarted{Message: m})
 }
 
 // Stop asks the agent to end the turn in progress.
@@ -340,7 +344,7 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 
 // Begin makes a session known that is live on a link, and returns its state. A
 // session that is known keeps what it has.
-func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, actions ...state.Action) (*state.Session, error) {
+func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, config *state.SessionConfigState, actions ...state.Action) (*state.Session, error) {
 	if !goodURI(m.Resource) {
 		return nil, fmt.Errorf("hub: no name for a session: %q", m.Resource)
 	}
@@ -353,7 +357,7 @@ func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, a
 	}
 	if s == nil {
 		var err error
-		if s, err = h.begin(ctx, m, actions); err != nil {
+		if s, err = h.begin(ctx, m, config, actions); err != nil {
 			return nil, err
 		}
 	}
@@ -365,13 +369,13 @@ func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, a
 }
 
 // begin records a new session.
-func (h *Hub) begin(ctx context.Context, m *state.SessionSummary, actions []state.Action) (*session, error) {
+func (h *Hub) begin(ctx context.Context, m *state.SessionSummary, config *state.SessionConfigState, actions []state.Action) (*session, error) {
 	ctx = context.WithoutCancel(ctx) // the agent has it, whether or not the link is being ended
 	at := h.now()
 	summary := *m
 	summary.CreatedAt, summary.ModifiedAt = cmp.Or(m.CreatedAt, at), cmp.Or(m.ModifiedAt, at)
 	s := newSession(h, m.Resource, nil)
-	s.state = &state.Session{Summary: &summary, Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{}}
+	s.state = &state.Session{Summary: &summary, Lifecycle: state.LifecycleCreating, Turns: []*state.Turn{}, Config: config}
 	s.loaded, s.lastEvent = true, summary.ModifiedAt
 	first, err := s.begins(s.lastEvent)
 	if err != nil {
@@ -531,10 +535,10 @@ func (h *Hub) Opaque(ctx context.Context, uri string, raw json.RawMessage) {
 // connection, over which the same run of the agent asks the same again.
 func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 	h.mu.Lock()
-	goesOn := false // it had only been slow to answer
+	stalled := false
 	if i := slices.IndexFunc(h.links, func(x state.Link) bool { return x.Key == l.Key }); i >= 0 {
-		goesOn = h.links[i].Status == state.LinkStalled && h.links[i].Epoch == l.Epoch
-		l.DisplayName, l.Description = h.links[i].DisplayName, h.links[i].Description
+		stalled = h.links[i].Status == state.LinkStalled && h.links[i].Epoch == l.Epoch
+		l.DisplayName, l.Description, l.Keeps = h.links[i].DisplayName, h.links[i].Description, h.links[i].Keeps
 		h.links[i] = l
 	}
 	h.changed()
@@ -542,7 +546,7 @@ func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 	h.mu.Unlock()
 	for _, s := range sessions {
 		switch {
-		case l.Status == state.LinkUp && !goesOn:
+		case l.Status == state.LinkUp && !stalled: // which is another connection
 			s.linkUp(ctx, l)
 		case (l.Status == state.LinkLost || l.Status == state.LinkIdle) && !l.Lasting:
 			s.linkLost(ctx, l)

@@ -29,20 +29,32 @@ type agent struct {
 	mu      sync.Mutex
 	answers []state.Decision
 	fail    error // of Answer
+
+	dispatchFails error
 }
 
 func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
 	uri := uriScheme + strings.ToLower(rand.Text())
-	_, err := a.hub.Begin(ctx, n.Provider, &state.SessionSummary{Resource: uri, Provider: n.Provider, WorkingDirectory: new(state.FileURI(n.Folder))}, &state.SessionReady{})
+	_, err := a.hub.Begin(ctx, n.Provider, &state.SessionSummary{Resource: uri, Provider: n.Provider, WorkingDirectory: new(state.FileURI(n.Folder))}, nil, &state.SessionReady{})
 	return uri, err
 }
 
 func (a *agent) Dispatch(ctx context.Context, _ string, s *state.Session, act state.Action) error {
+	a.mu.Lock()
+	fails := a.dispatchFails
+	a.mu.Unlock()
+	if fails != nil {
+		return fails
+	}
 	if t, ok := act.(*state.SessionTurnStarted); ok {
 		t.TurnID = fmt.Sprint("turn-", len(s.Turns))
 		a.hub.Apply(ctx, s.Summary.Resource, state.Source{}, on(s.Summary.Resource, t))
 	}
 	return nil
+}
+
+func (a *agent) Operate(context.Context, string, *state.Session, string, map[string]string) (string, error) {
+	return "", nil
 }
 
 func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
@@ -354,7 +366,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("before %s\nafter  %s", mustJSON(t, before.State), mustJSON(t, after.State))
 	}
 
-	if err := h.hub.Send(t.Context(), h.id, "more"); err != nil {
+	if err := h.hub.Send(t.Context(), h.id, state.UserMessage("more")); err != nil {
 		t.Fatal(err)
 	}
 	pending := h.ask("7")
@@ -482,8 +494,8 @@ func TestVerbsWithoutTheirObject(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()
 	for name, c := range map[string]struct{ got, want error }{
-		"send to nobody":     {h.hub.Send(ctx, "no", "x"), ErrNoSession},
-		"send while working": {h.hub.Send(ctx, h.id, "x"), ErrTurnOpen},
+		"send to nobody":     {h.hub.Send(ctx, "no", state.UserMessage("x")), ErrNoSession},
+		"send while working": {h.hub.Send(ctx, h.id, state.UserMessage("x")), ErrTurnOpen},
 		"stop nobody":        {h.hub.Stop(ctx, "no"), ErrNoSession},
 	} {
 		if !errors.Is(c.got, c.want) {

@@ -124,6 +124,7 @@ func (h *Hub) keep() {
 func (h *Hub) Close(ctx context.Context) error {
 	close(h.stop)
 	<-h.stopped
+	h.delivering.Wait()
 	return h.store.End(ctx)
 }
 
@@ -522,7 +523,7 @@ func (h *Hub) retain(ctx context.Context, up time.Duration) {
 			h.log.Info("a session is deleted, because it was archived long ago", "session", s.uri)
 			err = h.Delete(ctx, s.id)
 		case !archived && last < before(archiveAfter):
-			err = h.Archive(ctx, s.id, true)
+			err = h.archive(ctx, s.id, true)
 		}
 		if err != nil && !errors.Is(err, ErrTurnOpen) {
 			h.log.Warn("an old session stays", "session", s.uri, "err", err)
@@ -557,8 +558,8 @@ func (h *Hub) atRest(id string) (*session, []*session, error) {
 	return s, all, nil
 }
 
-// Archive puts a session away, or brings it back.
-func (h *Hub) Archive(ctx context.Context, id string, archived bool) error {
+// archive puts a session away, or brings it back.
+func (h *Hub) archive(ctx context.Context, id string, archived bool) error {
 	s, _, err := h.atRest(id)
 	if err != nil {
 		return err

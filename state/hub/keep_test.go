@@ -615,7 +615,7 @@ func TestAnUnreadableSessionIsLeftAlone(t *testing.T) {
 		}
 		h.hub.Apply(t.Context(), row.URI, state.Source{}, on(row.URI, &state.SessionTitleChanged{Title: "new"}))
 		untouched("an event")
-		_ = h.hub.Send(t.Context(), "x", "hello?")
+		_ = h.hub.Send(t.Context(), "x", state.UserMessage("hello?"))
 		untouched("a message")
 		_ = h.hub.Archive(t.Context(), "x", true)
 		untouched("archived")

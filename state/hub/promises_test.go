@@ -114,7 +114,7 @@ func (h *house) unload() {
 
 func (h *house) send(text string) {
 	h.t.Helper()
-	if err := h.hub.Send(h.t.Context(), h.id, text); err != nil {
+	if err := h.hub.Send(h.t.Context(), h.id, state.UserMessage(text)); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -495,7 +495,7 @@ func chance(r *rand.Rand, turn string) state.Envelope {
 		return session([]state.Action{
 			&state.SessionTitleChanged{Title: word}, &state.SessionActivityChanged{Activity: &word},
 			&state.SessionMetaChanged{Meta: state.Meta{"nod.plan": []byte(`[1]`)}},
-			&state.SessionPendingMessageSet{Kind: state.PendingQueued, ID: id, Message: state.UserMessage(word)},
+			&state.SessionPendingMessageSet{Kind: state.PendingQueued, ID: id, Message: state.Message{Text: word, Origin: state.MessageOrigin{Kind: "user"}, Meta: state.Meta{triedKey: []byte(`""`)}}},
 		}[r.IntN(4)])
 	case 17, 18:
 		return on(terminal, &state.TerminalData{Data: word})

@@ -30,7 +30,7 @@ func TestReview1BeginTwice(t *testing.T) {
 		for i := range errs {
 			all.Go(func() {
 				m := &state.SessionSummary{Resource: fmt.Sprintf("%sx-%d", uriScheme, n), Provider: "codex"}
-				_, errs[i] = h.Begin(t.Context(), "codex", m, &state.SessionReady{})
+				_, errs[i] = h.Begin(t.Context(), "codex", m, nil, &state.SessionReady{})
 			})
 		}
 		all.Wait()
@@ -51,7 +51,7 @@ func TestReview1BeginTwice(t *testing.T) {
 func TestReview1StaleInput(t *testing.T) {
 	h := newHouse(t)
 	up := state.Link{Key: "codex", Provider: "codex", Status: state.LinkUp, Epoch: "e1", Lasting: true}
-	if _, err := h.hub.Begin(t.Context(), "codex", h.view().State.Summary); err != nil {
+	if _, err := h.hub.Begin(t.Context(), "codex", h.view().State.Summary, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.hub.LinkChanged(t.Context(), up)
@@ -77,7 +77,7 @@ func TestReview1ChildMoves(t *testing.T) {
 	h := newHouse(t)
 	h.hub.SetUpstream(h.agent, []state.Link{{Key: "codex", Provider: "codex", Status: state.LinkUp, Epoch: "e1"}, {Key: "codex@daemon", Provider: "codex", Status: state.LinkUp, Epoch: "e2"}})
 	begin := func(link string) {
-		if _, err := h.hub.Begin(t.Context(), link, h.view().State.Summary); err != nil {
+		if _, err := h.hub.Begin(t.Context(), link, h.view().State.Summary, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -184,6 +184,7 @@ func (s *session) plan(from state.Source, actions []state.Envelope, changes []ch
 		n.batch.Source = journal.Source{Session: s.uri, Epoch: from.Epoch, ID: from.ID}
 	}
 	n.buffered = len(changes) == 0 && from == (state.Source{})
+	actions = s.withEnd(actions)
 	for _, e := range actions {
 		e, ok := s.bounded(n, e)
 		if !ok {
@@ -359,6 +360,9 @@ func (s *session) install(n *next) {
 		s.tellParent(n.changed)
 	}
 	s.log.since += n.bytes
+	if turnEnded {
+		s.deliverNext()
+	}
 	if turnEnded || s.broken || s.log.wantsSnapshot() || s.seq-s.log.tidied > maxUntidied {
 		s.hub.tidyLater(s)
 	}

@@ -204,6 +204,12 @@ func Changed(before, after *state.Session) []Part {
 	if before.Summary.Status.Archived() != after.Summary.Status.Archived() {
 		out = append(out, Part{Kind: Composer}) // which brings back
 	}
+	if before.Config != after.Config {
+		out = append(out, Part{Kind: Head}, Part{Kind: Composer})
+	}
+	if before.SteeringMessage != after.SteeringMessage || !sameMessages(before.QueuedMessages, after.QueuedMessages) {
+		out = append(out, Part{Kind: Composer})
+	}
 	if !maps.EqualFunc(before.Meta, after.Meta, func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }) {
 		out = append(out, Part{Kind: Head}, Part{Kind: Plan})
 	}
@@ -243,4 +249,9 @@ func Changed(before, after *state.Session) []Part {
 		}
 	}
 	return out
+}
+
+// sameMessages reports whether two lists are one. A list never changes in place.
+func sameMessages(a, b []state.PendingMessage) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

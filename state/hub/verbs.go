@@ -1,0 +1,327 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"nod/state"
+	"nod/state/approvals"
+)
+
+// ErrNoMessage: a queued message that was sent or removed meanwhile.
+var ErrNoMessage = errors.New("hub: no such queued message")
+
+// triedKey marks, in a queued message's _meta, one that nod has tried to send: its
+// value is a sentence about what went wrong, "" while that is not known.
+const triedKey = "nod.tried"
+
+// Steer says something to the turn in progress.
+func (h *Hub) Steer(ctx context.Context, id string, m state.Message) error {
+	s, st, err := h.atWork(id)
+	if err != nil {
+		return err
+	}
+	a := &state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: rand.Text(), Message: m}
+	return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, a)
+}
+
+// atWork returns a session in which a turn is in progress, and its state.
+func (h *Hub) atWork(id string) (*session, *state.Session, error) {
+	s, err := h.find(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.parent != nil {
+		return nil, nil, ErrSubagent
+	}
+	st, err := s.current()
+	if err == nil && st.ActiveTurn == nil {
+		err = ErrNoTurn
+	}
+	return s, st, err
+}
+
+// Queue keeps a message until the turn in progress has completed. Where none is
+// in progress any more, and it has completed, the message is sent at once.
+func (h *Hub) Queue(ctx context.Context, id string, m state.Message) error {
+	s, err := h.find(id)
+	if err != nil {
+		return err
+	}
+	if s.parent != nil {
+		return ErrSubagent
+	}
+	err = s.say(ctx, &state.SessionPendingMessageSet{Kind: state.PendingQueued, ID: rand.Text(), Message: m})
+	if err == nil && s.lock() == nil {
+		s.deliverNext()
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// Unqueue forgets a queued message.
+func (h *Hub) Unqueue(ctx context.Context, id, message string) error {
+	s, err := h.find(id)
+	if err != nil {
+		return err
+	}
+	return s.say(ctx, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: message})
+}
+
+// SendQueued sends a queued message now, because a person says so.
+func (h *Hub) SendQueued(ctx context.Context, id, message string) error {
+	s, err := h.find(id)
+	if err != nil {
+		return err
+	}
+	return s.deliver(context.WithoutCancel(ctx), message, true)
+}
+
+// deliverNext sends the first queued message if the last turn has completed. After
+// any other end, and after one that was tried, a person decides. Call with mu held.
+func (s *session) deliverNext() {
+	q := s.state.QueuedMessages
+	if len(q) == 0 || s.state.ActiveTurn != nil || lastTurn(s.state) != state.TurnComplete {
+		return
+	}
+	s.hub.delivering.Go(func() {
+		err := s.deliver(context.Background(), q[0].ID, false)
+		if err != nil && !errors.Is(err, ErrNoMessage) && !errors.Is(err, ErrTurnOpen) { // else somebody was faster
+			s.hub.log.Warn("a queued message was not sent", "session", s.uri, "err", err)
+		}
+	})
+}
+
+func tried(m state.PendingMessage) bool {
+	_, is := m.Message.Meta[triedKey]
+	return is
+}
+
+// deliver sends a queued message. It is marked first, so that after a crash in
+// between a person is asked and nothing is sent twice.
+func (s *session) deliver(ctx context.Context, message string, again bool) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(st.QueuedMessages, func(p state.PendingMessage) bool { return p.ID == message })
+	if i < 0 || tried(st.QueuedMessages[i]) && !again {
+		return ErrNoMessage
+	}
+	if st.ActiveTurn != nil || !again && lastTurn(st) != state.TurnComplete { // another turn has come in between
+		return ErrTurnOpen
+	}
+	m := st.QueuedMessages[i].Message
+	m.Meta = maps.Clone(m.Meta)
+	delete(m.Meta, triedKey)
+	mark := func(sentence string) error {
+		marked := m
+		marked.Meta = state.Meta{}
+		maps.Copy(marked.Meta, m.Meta)
+		marked.Meta[triedKey], _ = json.Marshal(sentence) // a string always encodes
+		return s.say(ctx, &state.SessionPendingMessageSet{Kind: state.PendingQueued, ID: message, Message: marked})
+	}
+	if err := mark(""); err != nil {
+		return err
+	}
+	err = s.hub.up.Dispatch(ctx, s.liveOn(), st, &state.SessionTurnStarted{Message: m, QueuedMessageID: &message})
+	if err != nil {
+		sentence := "The log says why."
+		var p interface{ Public() string }
+		if errors.As(err, &p) {
+			sentence = p.Public()
+		}
+		return errors.Join(err, mark(sentence))
+	}
+	return s.say(ctx, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: message})
+}
+
+// say records what a person, or nod for them, has done with a session.
+func (s *session) say(ctx context.Context, a state.Action) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	return s.hub.notRecorded(s.commit(ctx, state.Source{}, []state.Envelope{{Channel: s.uri, Action: a}}, nil))
+}
+
+// Rename gives a session another title. The agent is told where it can be.
+func (h *Hub) Rename(ctx context.Context, id, title string) error {
+	s, err := h.find(id)
+	if err != nil {
+		return err
+	}
+	a := &state.SessionTitleChanged{Title: title}
+	if err := s.say(ctx, a); err != nil {
+		return err
+	}
+	h.tell(ctx, s, a)
+	return nil
+}
+
+// Archive puts a session away, or brings it back. The agent is told where it can be.
+func (h *Hub) Archive(ctx context.Context, id string, archived bool) error {
+	if err := h.archive(ctx, id, archived); err != nil {
+		return err
+	}
+	if s, err := h.find(id); err == nil {
+		h.tell(ctx, s, &state.SessionIsArchivedChanged{IsArchived: archived})
+	}
+	return nil
+}
+
+// tell passes on what a person has done. It is done here, whatever comes of it.
+func (h *Hub) tell(ctx context.Context, s *session, a state.Action) {
+	st, err := s.current()
+	if err == nil {
+		err = h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, a)
+	}
+	if err != nil {
+		h.log.Info("the agent was not told", "session", s.uri, "action", a.Type(), "err", err)
+	}
+}
+
+// Operate carries out an operation that the session's link offers. It returns the
+// id of the session to look at.
+func (h *Hub) Operate(ctx context.Context, id, operation string, args map[string]string) (string, error) {
+	s, err := h.find(id)
+	if err != nil {
+		return "", err
+	}
+	if s.parent != nil {
+		return "", ErrSubagent
+	}
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	st, err := s.current()
+	if err != nil {
+		return "", err
+	}
+	if st.ActiveTurn != nil {
+		return "", ErrTurnOpen
+	}
+	uri, err := h.up.Operate(context.WithoutCancel(ctx), s.liveOn(), st, operation, args)
+	return cmp.Or(strings.TrimPrefix(uri, uriScheme), id), err
+}
+
+// withEnd adds to actions that end the turn in progress what goes with its end: a
+// line about what was stopped, and where a message goes that the agent has not
+// taken. Call with mu held.
+func (s *session) withEnd(actions []state.Envelope) []state.Envelope {
+	t := s.state.ActiveTurn
+	if t == nil {
+		return actions
+	}
+	for i, e := range actions {
+		var before, after []state.Envelope
+		add := func(list *[]state.Envelope, a state.Action) {
+			*list = append(*list, state.Envelope{Channel: s.uri, Action: a})
+		}
+		kept := false
+		switch a := e.Action.(type) {
+		case *state.SessionTurnCancelled:
+			if kept = a.TurnID == t.ID; !kept {
+				continue
+			}
+			if words := s.stopped(t); words != "" {
+				add(&before, &state.SessionResponsePart{TurnID: t.ID, Part: &state.NotificationPart{Content: state.Plain(words)}})
+			}
+		case *state.SessionError:
+			if kept = a.TurnID == t.ID; !kept {
+				continue
+			}
+		case *state.SessionTurnComplete:
+			if a.TurnID != t.ID {
+				continue
+			}
+		default:
+			continue
+		}
+		if m := s.state.SteeringMessage; m != nil {
+			add(&after, &state.SessionPendingMessageRemoved{Kind: state.PendingSteering, ID: m.ID})
+			if kept { // it waits for a person
+				add(&after, &state.SessionPendingMessageSet{Kind: state.PendingQueued, ID: m.ID, Message: m.Message})
+			}
+		}
+		return slices.Concat(actions[:i], before, actions[i:i+1], after, actions[i+1:])
+	}
+	return actions
+}
+
+// stopped says what ends with a turn that is stopped, "" if nothing was under way.
+func (s *session) stopped(t *state.ActiveTurn) string {
+	var words []string
+	for _, p := range t.ResponseParts.All() {
+		c, ok := p.(*state.ToolCallPart)
+		if !ok || c.ToolCall.Status != state.ToolRunning {
+			continue
+		}
+		call := &c.ToolCall
+		what := call.DisplayName
+		if call.InvocationMessage != nil && call.InvocationMessage.Text != "" {
+			what = call.InvocationMessage.Text
+		}
+		what = "“" + title(what) + "”"
+		if began := s.began(call); began > 0 {
+			what += fmt.Sprintf(" (running for %v)", (time.Duration(s.hub.now()-began) * time.Millisecond).Round(time.Second))
+		}
+		words = append(words, what)
+	}
+	const most = 5
+	if n := len(words); n > most {
+		words = append(words[:most], fmt.Sprintf("%d more", n-most))
+	}
+	withdrawn := 0
+	for _, a := range s.approvals {
+		if a.State == approvals.Pending {
+			withdrawn++
+		}
+	}
+	if withdrawn > 0 {
+		words = append(words, plural(withdrawn, "request", "requests")+" withdrawn")
+	}
+	wait := len(s.state.QueuedMessages)
+	if s.state.SteeringMessage != nil {
+		wait++
+	}
+	if wait > 0 {
+		words = append(words, plural(wait, "message waits", "messages wait")+" below")
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "Stopped: " + strings.Join(words, ", ") + "."
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// began is when the command of a call began, in Unix milliseconds; 0 if that is
+// not known.
+func (s *session) began(call *state.ToolCall) int64 {
+	for _, c := range call.Content {
+		if c.Type != state.ContentTerminal {
+			continue
+		}
+		if t := s.terminals.Get(state.Value(c.Resource)); t != nil {
+			if cmd := t.Command(); cmd != nil {
+				return cmd.Timestamp
+			}
+		}
+	}
+	return 0
+}
