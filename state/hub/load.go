@@ -68,7 +68,11 @@ func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, erro
 		h.add(s)
 	}
 	for _, s := range h.order {
-		if s.open && !s.lasting {
+		s.mu.Lock()
+		_, lasting := s.home()
+		closes := s.open && !lasting
+		s.mu.Unlock()
+		if closes {
 			s.closeAfterRestart(ctx, clean)
 		}
 	}
@@ -290,7 +294,7 @@ func (s *session) startChildren(n *next, a state.Action) error {
 			},
 			Lifecycle: state.LifecycleReady, Turns: []*state.Turn{},
 		}
-		child.loaded, child.lastEvent, child.link, child.lasting = true, n.at, s.link, s.lasting
+		child.loaded, child.lastEvent = true, n.at
 		first, err := child.begins(n.at)
 		if err != nil {
 			return err
