@@ -3,6 +3,7 @@ package codex
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -241,6 +242,10 @@ func (s *server) handle(c *websocket.Conn, m message) {
 				s.write(c, o)
 			}
 		}
+	case "thread/turns/list":
+		data := slices.Clone(th.turns)
+		slices.Reverse(data)
+		result(object{"data": data})
 	default:
 		result(object{})
 	}
@@ -686,4 +691,43 @@ func TestFlood(t *testing.T) {
 	if n := len(o.hub.Inbox().Sessions); n != calls || o.server.most != 32 {
 		t.Errorf("%d sessions; %d calls waited at once", n, o.server.most)
 	}
+}
+
+// TestDeletedAndOpenedAgain: what a person has deleted does not come back by itself,
+// though it is still loaded on the server; it is live at once when a person opens it.
+func TestDeletedAndOpenedAgain(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	o.server.end(id, "completed")
+	o.until("the end", func() bool { return o.view(id).State.ActiveTurn == nil })
+	again := func() {
+		t.Helper()
+		o.hub.Readmit(uriScheme + id)
+		if err := o.manager.Recall(t.Context(), Provider, uriScheme+id); err != nil {
+			t.Fatal(err)
+		}
+		if st := o.view(id).State; len(st.Turns) != 1 {
+			t.Errorf("%d turns are shown", len(st.Turns))
+		}
+	}
+	remove := func() {
+		t.Helper()
+		if err := o.hub.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
+	again() // this link is subscribed to it
+	remove()
+	o.leave()
+	reads := o.server.called("thread/read")
+	o.open()
+	other := o.begin() // which comes after the server was asked what is loaded
+	o.until("nod has looked at it", func() bool { return o.server.called("thread/read") > reads })
+	o.server.end(other, "completed")
+	o.until("the end of another", func() bool { return o.view(other).State.ActiveTurn == nil })
+	if _, err := o.hub.Session(id); !errors.Is(err, hub.ErrNoSession) {
+		t.Errorf("it is back: %v", err)
+	}
+	again()
 }

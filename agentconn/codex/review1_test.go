@@ -326,50 +326,6 @@ type lineCounter struct{ n atomic.Int32 }
 
 func (c *lineCounter) Write(p []byte) (int, error) { c.n.Add(1); return len(p), nil }
 
-// TestReview1Redirect: the owner has named an address on this machine; a redirect
-// must not lead beyond it, and not take the token along.
-func TestReview1Redirect(t *testing.T) {
-	var led atomic.Bool
-	var token atomic.Value
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		led.Store(true)
-		token.Store(r.Header.Get("Authorization"))
-		c, err := websocket.Accept(w, r, nil)
-		if err == nil {
-			_ = c.CloseNow()
-		}
-	}))
-	defer other.Close()
-	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-	}))
-	defer first.Close()
-	d, err := dialWeb(t.Context(), "ws"+strings.TrimPrefix(first.URL, "http"), "secret")
-	if err == nil {
-		_, _ = d.end()
-	}
-	if led.Load() {
-		t.Errorf("nod was led to another server, with the token %q", token.Load())
-	}
-}
-
-// TestReview1Deleted: what a person has deleted does not come back with the next start.
-func TestReview1Deleted(t *testing.T) {
-	o := newOffice(t)
-	id := o.begin()
-	o.server.end(id, "completed")
-	o.until("the end", func() bool { return o.view(id).State.ActiveTurn == nil })
-	if err := o.hub.Delete(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	o.leave()
-	o.open()
-	time.Sleep(500 * time.Millisecond)
-	if n := len(o.hub.Inbox().Sessions); n != 0 {
-		t.Errorf("%d sessions are back", n)
-	}
-}
-
 // TestReview1LargeHistory: the newest turns of a thread are larger than a message
 // may be.
 func TestReview1LargeHistory(t *testing.T) {

@@ -1,17 +1,11 @@
 package codex
 
 import (
-	"encoding/json"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"syscall"
 
 	"context"
 	"fmt"
-	"github.com/shirou/gopsutil/v4/process"
 	"log/slog"
 	"slices"
 	"strings"
@@ -255,53 +249,6 @@ func TestReview1OldFileChange(t *testing.T) {
 	}
 	if len(o.pending(id)) != 1 {
 		t.Errorf("%d cards", len(o.pending(id)))
-	}
-}
-
-// TestReview1SecondServer: nod's own server runs and its socket's name is gone, as
-// when somebody cleans up: it must not be forgotten.
-func TestReview1SecondServer(t *testing.T) {
-	dir, err := os.MkdirTemp("", "nod-s-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	program := filepath.Join(dir, "codex")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nsleep 60\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	cfg := Config{Command: program, Data: filepath.Join(dir, "d"), Log: slog.New(slog.DiscardHandler)}
-	run := func() record {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		_ = cfg.startServer(ctx, program) // it never listens, so it is ended again
-		var r record
-		raw, _ := os.ReadFile(cfg.record())
-		_ = json.Unmarshal(raw, &r)
-		return r
-	}
-	sleeper := exec.Command("sleep", "60")
-	sleeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() }()
-	p, err := process.NewProcess(int32(sleeper.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := record{PID: sleeper.Process.Pid, Group: sleeper.Process.Pid, Program: program}
-	first.Created, _ = p.CreateTime()
-	raw, _ := json.Marshal(first)
-	if err := os.MkdirAll(cfg.folder(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(cfg.record(), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	second := run()
-	if _, alive := first.process(); alive && second.PID != first.PID {
-		t.Error("a second server was started; the first still runs, and “nod agents stop” will not know it")
 	}
 }
 

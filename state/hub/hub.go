@@ -127,6 +127,7 @@ func (h *Hub) add(s *session) {
 		return
 	}
 	h.sessions[s.id] = s
+	delete(h.removed, s.id) // a sub-agent of one that was brought back
 	h.order = append(h.order, s)
 	if s.parent != nil {
 		s.parent.children = append(s.parent.children, s)

@@ -60,6 +60,13 @@ func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, erro
 	if err != nil {
 		return nil, err
 	}
+	removed, err := store.Deleted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, uri := range removed {
+		h.removed[strings.TrimPrefix(uri, uriScheme)] = true
+	}
 	for _, row := range rows {
 		s := newSession(h, row.URI, nil)
 		if err := s.adopt(row); err != nil { // one that cannot be read must not take the others along
