@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -150,5 +151,30 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	}
 	if led.Load() {
 		t.Errorf("nod was led to another server, with the token %q", token.Load())
+	}
+}
+
+// TestRemoteIsLookedForSeldom: each look is a connection.
+func TestRemoteIsLookedForSeldom(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := configured(Config{}, Server{URL: "ws://" + l.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.Running() {
+		t.Error("a server that listens is not seen")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !a.Running() {
+		t.Error("it was looked for again at once")
+	}
+	a.(*remote).looked = time.Now().Add(-remoteEvery)
+	if a.Running() {
+		t.Error("it is not looked for any more")
 	}
 }
