@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -179,111 +178,6 @@ func TestReview1SubagentLate(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("what the sub-agent waits for is on no page")
-}
-
-// TestReview1DoubledOverWebSocket: a request that waits while nod is restarted, on
-// a server whose run cannot be told.
-func TestReview1DoubledOverWebSocket(t *testing.T) {
-	o := newOffice(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &http.Server{Handler: http.HandlerFunc(o.server.serve)}
-	go func() { _ = s.Serve(l) }()
-	defer func() { _ = s.Close() }()
-	o.leave()
-	open := func() {
-		log := slog.New(slog.DiscardHandler)
-		if o.store, err = journal.Open(t.Context(), o.dir, log); err != nil {
-			t.Fatal(err)
-		}
-		if o.hub, err = hub.New(t.Context(), o.store, log); err != nil {
-			t.Fatal(err)
-		}
-		a, err := configured(Config{Log: log}, Server{URL: "ws://" + l.Addr().String()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.manager = agentconn.NewManager(o.hub, []agentconn.Adapter{a}, log)
-		o.hub.SetUpstream(o.manager, []state.Link{{Key: a.Key(), Provider: a.Provider(), DisplayName: displayName, Status: state.LinkIdle}})
-		o.manager.Start()
-		o.until("the link", func() bool { return o.link().Status == state.LinkUp })
-	}
-	open()
-	id, err := o.hub.Create(t.Context(), state.NewSession{Provider: o.link().Provider, Folder: "/w"}, "go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.server.ask(id, "a")
-	o.until("a card", func() bool { return len(o.pending(id)) == 1 })
-	o.leave()
-	open()
-	o.until("it is asked again", func() bool {
-		return o.server.called("thread/resume") == 1 && o.server.called("thread/loaded/list") >= 3
-	})
-	time.Sleep(300 * time.Millisecond)
-	if got := o.pending(id); len(got) != 1 {
-		t.Errorf("%d cards for one request", len(got))
-	}
-}
-
-// TestReview1SentNotWritten: nod dies after a decision is marked as sent and before
-// its bytes leave. Codex asks again, so somebody must be able to answer.
-func TestReview1SentNotWritten(t *testing.T) {
-	o := newOffice(t)
-	id := o.begin()
-	o.server.ask(id, "a")
-	o.until("a card", func() bool { return len(o.pending(id)) == 1 })
-	o.server.mu.Lock()
-	waits := slices.Clone(o.server.threads[id].pending)
-	o.server.mu.Unlock()
-	// The server never gets the answer: it is put back, as if nothing had come.
-	o.server.hook = nil
-	a := o.pending(id)[0]
-	o.hub.SetUpstream(nowhere{o.manager}, []state.Link{{Key: Provider, Provider: Provider, DisplayName: displayName, Status: state.LinkUp}})
-	o.approve(a)
-	o.leave()
-	o.server.mu.Lock()
-	o.server.threads[id].pending = waits
-	o.server.mu.Unlock()
-	o.open()
-	o.until("it is asked again", func() bool { return o.server.called("thread/resume") == 1 })
-	for range 100 {
-		if len(o.pending(id)) == 1 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	for _, a := range o.view(id).Approvals {
-		t.Errorf("Codex waits, and nobody can answer: the card is %s", a.State)
-	}
-}
-
-// nowhere loses answers.
-type nowhere struct{ *agentconn.Manager }
-
-func (nowhere) Answer(context.Context, state.Request, state.Decision) error { return nil }
-
-// TestReview1Stalled: an answer that is given while a server is frozen is taken
-// when it goes on; the connection is the same.
-func TestReview1Stalled(t *testing.T) {
-	o := newOffice(t)
-	id := o.begin()
-	o.server.ask(id, "a")
-	o.until("a card", func() bool { return len(o.pending(id)) == 1 })
-	up := o.link()
-	stalled := up
-	stalled.Status = state.LinkStalled
-	o.hub.LinkChanged(t.Context(), stalled)
-	o.hub.SetUpstream(nowhere{o.manager}, o.hub.Inbox().Links)
-	o.approve(o.pending(id)[0])
-	o.hub.LinkChanged(t.Context(), up) // it answers the question whether it is there
-	o.server.say("serverRequest/resolved", object{"threadId": id, "requestId": 0})
-	time.Sleep(300 * time.Millisecond)
-	if a := o.view(id).Approvals[0]; a.State != approvals.Confirmed {
-		t.Errorf("the answer was taken, and the card is %s", a.State)
-	}
 }
 
 // TestReview1Backoff: a server that refuses is not asked every second for ever, nor
