@@ -169,6 +169,7 @@ func (s *Server) recall(c echo.Context) error {
 	if !ok {
 		return problemNoPage
 	}
+	s.Hub.Readmit(uri)
 	err := s.Agents.Recall(c.Request().Context(), provider, uri)
 	if err == nil {
 		return s.goTo(c, "/s/"+id+"#now")

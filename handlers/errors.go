@@ -116,7 +116,7 @@ func publicWords(err error) (string, bool) {
 	case errors.Is(err, hub.ErrNoMessage):
 		return "That message was sent or removed meanwhile.", true
 	case errors.Is(err, hub.ErrDeleted):
-		return "You have deleted this session from nod. Start nod again if you want it back.", true
+		return "You have deleted this session from nod. Open it under “Older sessions” if you want it back.", true
 	case errors.Is(err, hub.ErrNoTurn):
 		return "Nothing was running any more.", true
 	}

@@ -52,6 +52,13 @@ func TestArchiveAndDelete(t *testing.T) {
 	if r := s.get(s.in, "/s/"+id); r.status != http.StatusNotFound {
 		t.Errorf("the page of a deleted session: %d", r.status)
 	}
+	again := url.Values{"agent": {"codex"}, "session": {"ahp-session:/" + id}}
+	if r := s.post(s.in, "/older", again); r.status != http.StatusSeeOther {
+		t.Errorf("it is not opened again: %d", r.status)
+	}
+	if r := s.get(s.in, "/s/"+id); !strings.Contains(r.body, "recalled") {
+		t.Errorf("the page of a session that was opened again: %d", r.status)
+	}
 	busy := s.session()
 	for _, verb := range []string{"archive", "delete"} {
 		if r := s.post(s.in, "/s/"+busy+"/"+verb, url.Values{}); r.status != http.StatusConflict || !strings.Contains(r.body, "still working") {

@@ -42,6 +42,7 @@ type Hub interface {
 	Archived() []snapshot.Session
 	Archive(ctx context.Context, id string, archived bool) error
 	Delete(ctx context.Context, id string) error
+	Readmit(uri string)
 	Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error)
 }
 

@@ -24,11 +24,8 @@ func (s *Server) inbox(c echo.Context) error {
 func (s *Server) newForm(c echo.Context) error {
 	in := s.Hub.Inbox()
 	f := views.NewSession{Links: in.Links, Folder: s.StartFolder}
-	for _, l := range in.Links {
-		if l.Status != state.LinkMissing {
-			f.Provider = l.Provider
-			break
-		}
+	if o := views.Offered(in.Links); len(o) > 0 {
+		f.Provider = o[0].Provider
 	}
 	if len(in.Sessions) > 0 { // where the last one was
 		last := in.Sessions[0].State.Summary
@@ -41,12 +38,8 @@ func (s *Server) newForm(c echo.Context) error {
 
 // settings are the settings of each provider that a session can be started with.
 func (s *Server) settings(c echo.Context, links []state.Link) (out []views.Fields) {
-	known := map[string]bool{}
-	for _, l := range links {
-		if l.Status != state.LinkMissing && !known[l.Provider] {
-			known[l.Provider] = true
-			out = append(out, views.Fields{Prefix: l.Provider, Settings: s.Agents.Settings(c.Request().Context(), l.Provider)})
-		}
+	for _, l := range views.Offered(links) {
+		out = append(out, views.Fields{Prefix: l.Provider, Settings: s.Agents.Settings(c.Request().Context(), l.Provider)})
 	}
 	return out
 }

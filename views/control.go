@@ -82,7 +82,7 @@ func joins(s snapshot.Session) string {
 
 // keepers are the agents that have older sessions to show: one for each provider.
 func keepers(links []state.Link) []state.Link {
-	return slices.DeleteFunc(offered(links), func(l state.Link) bool { return !l.Keeps })
+	return slices.DeleteFunc(Offered(links), func(l state.Link) bool { return !l.Keeps })
 }
 
 // nextWords lead to the settings of the next message.

@@ -95,7 +95,7 @@ func NewPage(f NewSession) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, l := range offered(f.Links) {
+			for _, l := range Offered(f.Links) {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<label class=\"choice\"><input type=\"radio\" name=\"provider\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -257,7 +257,7 @@ func moreWords(f NewSession, m Fields) string {
 			settable++
 		}
 	}
-	for _, l := range offered(f.Links) {
+	for _, l := range Offered(f.Links) {
 		if l.Provider == m.Prefix && settable > 1 {
 			return "More, for " + Plain(l.DisplayName)
 		}

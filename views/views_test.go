@@ -180,3 +180,26 @@ func TestR13EveryFieldOfACard(t *testing.T) {
 		}
 	}
 }
+
+// TestOffered: what a session can be started with, whoever runs.
+func TestOffered(t *testing.T) {
+	daemon, own, demo := state.Link{Key: "codex@daemon", Provider: "codex"}, state.Link{Key: "codex", Provider: "codex"}, state.Link{Key: "demo", Provider: "demo"}
+	for _, c := range []struct {
+		daemon, own state.LinkStatus
+		want        string
+	}{
+		{state.LinkIdle, state.LinkIdle, "codex demo"},
+		{state.LinkUp, state.LinkIdle, "codex demo"},
+		{state.LinkUp, state.LinkMissing, "codex@daemon demo"},
+		{state.LinkIdle, state.LinkMissing, "demo"},
+	} {
+		daemon.Status, own.Status, demo.Status = c.daemon, c.own, state.LinkIdle
+		var got []string
+		for _, l := range Offered([]state.Link{daemon, own, demo}) {
+			got = append(got, l.Key)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s, %s: %v", c.daemon, c.own, got)
+		}
+	}
+}

@@ -124,18 +124,20 @@ func linkWord(l state.Link) status {
 	return status{"idle", "○", "not running"}
 }
 
-// offered are the agents that a session can be started with: one for each
-// provider, by the link that starts it.
-func offered(links []state.Link) []state.Link {
+// Offered are the agents that a session can be started with: one for each provider,
+// by the link that starts it, else by one to a runtime that somebody has started.
+func Offered(links []state.Link) []state.Link {
 	return slices.DeleteFunc(slices.Clone(links), func(l state.Link) bool {
-		better := func(x state.Link) bool { return x.Provider == l.Provider && x.Key == x.Provider }
-		return l.Status == state.LinkMissing || l.Key != l.Provider && slices.ContainsFunc(links, better)
+		starts := func(x state.Link) bool {
+			return x.Provider == l.Provider && x.Key == x.Provider && x.Status != state.LinkMissing
+		}
+		return l.Status == state.LinkMissing || l.Key != l.Provider && (l.Status == state.LinkIdle || slices.ContainsFunc(links, starts))
 	})
 }
 
 // onlyDemo reports whether no real agent is here.
 func onlyDemo(links []state.Link) bool {
-	o := offered(links)
+	o := Offered(links)
 	return len(o) == 1 && o[0].Provider == "demo"
 }
 
@@ -465,7 +467,7 @@ func fateWords(a *approvals.Approval, agent string) string {
 	case approvals.AnsweredElsewhere:
 		return "Answered in another client."
 	case approvals.Expired:
-		return "No longer asked: the turn ended before anyone answered. Nothing was approved."
+		return "No longer asked: the turn, or the run of the agent that asked, ended before anyone answered. Nothing was approved."
 	case approvals.DeliveryUnknown:
 		return "Your answer “" + decisionLabel(a) + "” was recorded, but the turn or the link ended before " + agent +
 			" confirmed it. Whether it took effect is not known: look at the folder before you go on."

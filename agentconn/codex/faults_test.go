@@ -3,6 +3,7 @@ package codex
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -251,6 +252,10 @@ func (s *server) handle(c *websocket.Conn, m message) {
 				s.write(c, o)
 			}
 		}
+	case "thread/turns/list":
+		data := slices.Clone(th.turns)
+		slices.Reverse(data)
+		result(object{"data": data})
 	default:
 		result(object{})
 	}
@@ -704,5 +709,141 @@ func TestFlood(t *testing.T) {
 	defer o.server.mu.Unlock()
 	if n := len(o.hub.Inbox().Sessions); n != calls || o.server.most != 32 {
 		t.Errorf("%d sessions; %d calls waited at once", n, o.server.most)
+	}
+}
+
+// TestDeletedAndOpenedAgain: what a person has deleted does not come back by itself,
+// though it is still loaded on the server; it is live at once when a person opens it.
+func TestDeletedAndOpenedAgain(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	o.server.end(id, "completed")
+	o.until("the end", func() bool { return o.view(id).State.ActiveTurn == nil })
+	again := func() {
+		t.Helper()
+		o.hub.Readmit(uriScheme + id)
+		if err := o.manager.Recall(t.Context(), Provider, uriScheme+id); err != nil {
+			t.Fatal(err)
+		}
+		if st := o.view(id).State; len(st.Turns) != 1 {
+			t.Errorf("%d turns are shown", len(st.Turns))
+		}
+	}
+	remove := func() {
+		t.Helper()
+		if err := o.hub.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
+	again() // this link is subscribed to it
+	remove()
+	o.leave()
+	reads := o.server.called("thread/read")
+	o.open()
+	other := o.begin() // which comes after the server was asked what is loaded
+	o.until("nod has looked at it", func() bool { return o.server.called("thread/read") > reads })
+	o.server.end(other, "completed")
+	o.until("the end of another", func() bool { return o.view(other).State.ActiveTurn == nil })
+	if _, err := o.hub.Session(id); !errors.Is(err, hub.ErrNoSession) {
+		t.Errorf("it is back: %v", err)
+	}
+	again()
+}
+
+// TestAskedOnceOverWebSocket: a request that waits while nod is restarted, on
+// a server whose run cannot be told.
+func TestAskedOnceOverWebSocket(t *testing.T) {
+	o := newOffice(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(o.server.serve)}
+	go func() { _ = s.Serve(l) }()
+	defer func() { _ = s.Close() }()
+	o.leave()
+	open := func() {
+		log := slog.New(slog.DiscardHandler)
+		if o.store, err = journal.Open(t.Context(), o.dir, log); err != nil {
+			t.Fatal(err)
+		}
+		if o.hub, err = hub.New(t.Context(), o.store, log); err != nil {
+			t.Fatal(err)
+		}
+		a, err := configured(Config{Log: log}, Server{URL: "ws://" + l.Addr().String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.manager = agentconn.NewManager(o.hub, []agentconn.Adapter{a}, log)
+		o.hub.SetUpstream(o.manager, []state.Link{{Key: a.Key(), Provider: a.Provider(), DisplayName: displayName, Status: state.LinkIdle}})
+		o.manager.Start()
+		o.until("the link", func() bool { return o.link().Status == state.LinkUp })
+	}
+	open()
+	id, err := o.hub.Create(t.Context(), state.NewSession{Provider: o.link().Provider, Folder: "/w"}, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.server.ask(id, "a")
+	o.until("a card", func() bool { return len(o.pending(id)) == 1 })
+	o.leave()
+	open()
+	o.until("it is asked again", func() bool {
+		return o.server.called("thread/resume") == 1 && o.server.called("thread/loaded/list") >= 3
+	})
+	o.server.say("thread/name/updated", object{"threadId": id, "threadName": "all heard"})
+	o.until("what comes after", func() bool { return o.view(id).State.Summary.Title == "all heard" })
+	if got := o.pending(id); len(got) != 1 {
+		t.Errorf("%d cards for one request", len(got))
+	}
+}
+
+// TestAskedAgainAfterAnAnswerThatNeverLeft: nod dies after a decision is marked as sent and before
+// its bytes leave. Codex asks again, so somebody must be able to answer.
+func TestAskedAgainAfterAnAnswerThatNeverLeft(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	o.server.ask(id, "a")
+	o.until("a card", func() bool { return len(o.pending(id)) == 1 })
+	o.server.mu.Lock()
+	waits := slices.Clone(o.server.threads[id].pending)
+	o.server.mu.Unlock()
+	// The server never gets the answer: it is put back, as if nothing had come.
+	a := o.pending(id)[0]
+	o.hub.SetUpstream(nowhere{o.manager}, []state.Link{{Key: Provider, Provider: Provider, DisplayName: displayName, Status: state.LinkUp}})
+	o.approve(a)
+	o.leave()
+	o.server.mu.Lock()
+	o.server.threads[id].pending = waits
+	o.server.mu.Unlock()
+	o.open()
+	o.until("it is asked again", func() bool { return o.server.called("thread/resume") == 1 })
+	o.until("a card that can be answered", func() bool { return len(o.pending(id)) == 1 })
+}
+
+// nowhere loses answers.
+type nowhere struct{ *agentconn.Manager }
+
+func (nowhere) Answer(context.Context, state.Request, state.Decision) error { return nil }
+
+// TestAnswerWhileStalled: an answer that is given while a server is frozen is taken
+// when it goes on; the connection is the same.
+func TestAnswerWhileStalled(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	o.server.ask(id, "a")
+	o.until("a card", func() bool { return len(o.pending(id)) == 1 })
+	up := o.link()
+	stalled := up
+	stalled.Status = state.LinkStalled
+	o.hub.LinkChanged(t.Context(), stalled)
+	o.hub.SetUpstream(nowhere{o.manager}, o.hub.Inbox().Links)
+	o.approve(o.pending(id)[0])
+	o.hub.LinkChanged(t.Context(), up) // it answers the question whether it is there
+	o.server.say("serverRequest/resolved", object{"threadId": id, "requestId": 0})
+	o.until("the end of the card", func() bool { return !o.view(id).Approvals[0].Open() })
+	if a := o.view(id).Approvals[0]; a.State != approvals.Confirmed {
+		t.Errorf("the answer was taken, and the card is %s", a.State)
 	}
 }

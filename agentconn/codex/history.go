@@ -57,7 +57,8 @@ func (c *conn) recallThread(ctx context.Context, id string) error {
 	if c.version.pages() {
 		before = c.history(ctx, id, "")
 	}
-	return c.call(ctx, "thread/read", map[string]any{"threadId": id, "includeTurns": !c.version.pages()}, func(r json.RawMessage) error {
+	forgotten := false
+	err := c.call(ctx, "thread/read", map[string]any{"threadId": id, "includeTurns": !c.version.pages()}, func(r json.RawMessage) error {
 		var res attached
 		if err := json.Unmarshal(r, &res); err != nil {
 			return err
@@ -66,12 +67,15 @@ func (c *conn) recallThread(ctx context.Context, id string) error {
 		if w.ID == "" {
 			return errors.New("codex: thread/read was answered without a thread")
 		}
-		if c.threads[id] != nil { // it is live here, and nod knows better
-			return nil
-		}
 		st, err := c.begin(ctx, w, "")
 		if err != nil {
 			return err
+		}
+		if c.threads[id] != nil { // it is live here, and nod knows better, unless a person has deleted what it knew
+			if forgotten = len(st.Turns) == 0 && st.ActiveTurn == nil; forgotten {
+				c.forget(id)
+			}
+			return nil
 		}
 		turns := before
 		if !c.version.pages() {
@@ -86,6 +90,10 @@ func (c *conn) recallThread(ctx context.Context, id string) error {
 		}
 		return nil
 	})
+	if err == nil && forgotten {
+		err = c.attach(ctx, id)
+	}
+	return err
 }
 
 // withoutGhosts takes the turns from a history that nod has under other ids: Codex

@@ -9,28 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer names the run of the process that listens at the other end of a socket:
-// its id and when it started. It is "" where that cannot be told.
-func peer(c *net.UnixConn) string {
+// peer returns the run of the process that listens at the other end of a socket: see
+// runOf. It is "" where that cannot be told. A process of another user is refused.
+func peer(c *net.UnixConn, _ string) (string, error) {
 	raw, err := c.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	var cred *unix.Ucred
+	if outer := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); outer != nil {
+		return "", outer
+	} else if err != nil {
+		return "", err
+	}
+	return runOf(int(cred.Pid)), mine(cred.Uid)
+}
+
+// runOf names a process for good: by the machine's start, its id, and when it started
+// in clock ticks after that. It is "" if none of that id runs.
+func runOf(pid int) string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
-	var cred *unix.Ucred
-	if raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) != nil || err != nil {
-		return ""
-	}
-	started := startTicks(int(cred.Pid))
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if started == "" || err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%s %d %s", bytes.TrimSpace(boot), cred.Pid, started)
-}
-
-// startTicks is when a process started, in clock ticks after boot; "" if there is
-// none of that id. Together they name a process for good.
-func startTicks(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
@@ -40,5 +41,5 @@ func startTicks(pid int) string {
 	if len(fields) < 20 || fields[0][0] == 'Z' {
 		return ""
 	}
-	return string(fields[19])
+	return fmt.Sprintf("%s %d %s", bytes.TrimSpace(boot), pid, fields[19])
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"nod/agentconn"
@@ -83,7 +84,15 @@ type remote struct {
 	place
 	url       *url.URL
 	tokenFile string
+
+	mu      sync.Mutex
+	looked  time.Time
+	running bool // then
 }
+
+// remoteEvery is how often it is looked whether a server on a WebSocket is there:
+// each time is a connection that it has to take, maybe over a long way.
+const remoteEvery = 5 * time.Second
 
 // configured returns the adapter of a server that the owner has named.
 func configured(cfg Config, s Server) (agentconn.Adapter, error) {
@@ -102,7 +111,7 @@ func configured(cfg Config, s Server) (agentconn.Adapter, error) {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("the Codex server “%s” must be an address alone; a token belongs into a file that token_file names", u.Redacted())
 	case u.Scheme == "wss" && u.Host != "", u.Scheme == "ws" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()):
-		return remote{at, u, s.TokenFile}, nil
+		return &remote{place: at, url: u, tokenFile: s.TokenFile}, nil
 	case u.Scheme == "ws":
 		return nil, fmt.Errorf("the Codex server “%s” is on another machine: without TLS anybody on the way could read along and approve; use wss://, or reach it through an SSH tunnel", s.URL)
 	}
@@ -110,19 +119,25 @@ func configured(cfg Config, s Server) (agentconn.Adapter, error) {
 }
 
 // Find never fails: whether it is there shows when it is.
-func (r remote) Find() (string, error) { return howItAsks, nil }
+func (r *remote) Find() (string, error) { return howItAsks, nil }
 
-// Running reports whether somebody listens there.
-func (r remote) Running() bool {
+// Running reports whether somebody listens there, or did some seconds ago.
+func (r *remote) Running() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.looked) < remoteEvery {
+		return r.running
+	}
 	port := cmp.Or(r.url.Port(), map[string]string{"ws": "80", "wss": "443"}[r.url.Scheme])
-	return listening("tcp", net.JoinHostPort(r.url.Hostname(), port))
+	r.looked, r.running = time.Now(), listening("tcp", net.JoinHostPort(r.url.Hostname(), port))
+	return r.running
 }
 
 // Starts reports false: it is somebody else's.
-func (r remote) Starts() bool { return false }
+func (r *remote) Starts() bool { return false }
 
 // NewConn returns a link that is not started yet.
-func (r remote) NewConn(sink agentconn.Sink) agentconn.Conn {
+func (r *remote) NewConn(sink agentconn.Sink) agentconn.Conn {
 	return newConn(r.place, sink, func(ctx context.Context, _ *conn) (dialled, error) {
 		token, err := r.token()
 		if err != nil {
@@ -137,7 +152,7 @@ func (r remote) NewConn(sink agentconn.Sink) agentconn.Conn {
 }
 
 // token reads the bearer token, anew for each connection.
-func (r remote) token() (string, error) {
+func (r *remote) token() (string, error) {
 	if r.tokenFile == "" {
 		return "", nil
 	}

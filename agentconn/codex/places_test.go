@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -136,5 +138,57 @@ func TestStaleSocket(t *testing.T) {
 	}
 	if _, err := a.Find(); err == nil {
 		t.Error("there is neither a server nor a program, and nobody says so")
+	}
+}
+
+// TestNoRedirectIsFollowed: the owner has named an address on this machine; a redirect
+// must not lead beyond it, and not take the token along.
+func TestNoRedirectIsFollowed(t *testing.T) {
+	var led atomic.Bool
+	var token atomic.Value
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		led.Store(true)
+		token.Store(r.Header.Get("Authorization"))
+		c, err := websocket.Accept(w, r, nil)
+		if err == nil {
+			_ = c.CloseNow()
+		}
+	}))
+	defer other.Close()
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	}))
+	defer first.Close()
+	d, err := dialWeb(t.Context(), "ws"+strings.TrimPrefix(first.URL, "http"), "secret")
+	if err == nil {
+		_, _ = d.end()
+	}
+	if led.Load() {
+		t.Errorf("nod was led to another server, with the token %q", token.Load())
+	}
+}
+
+// TestRemoteIsLookedForSeldom: each look is a connection.
+func TestRemoteIsLookedForSeldom(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := configured(Config{}, Server{URL: "ws://" + l.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.Running() {
+		t.Error("a server that listens is not seen")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !a.Running() {
+		t.Error("it was looked for again at once")
+	}
+	a.(*remote).looked = time.Now().Add(-remoteEvery)
+	if a.Running() {
+		t.Error("it is not looked for any more")
 	}
 }

@@ -30,6 +30,8 @@ const (
 	// endTimeout is what a server gets between being asked to end and being killed:
 	// Codex takes some seconds.
 	endTimeout = 5 * time.Second
+	// lastWordsWithin is how soon what a server has said on its way out is on disk.
+	lastWordsWithin = time.Second
 	// maxSocketName is what fits into a socket's address everywhere.
 	maxSocketName = 100
 )
@@ -86,18 +88,30 @@ func (cfg Config) environ() []string {
 // record is what nod remembers of a server that it has started.
 type record struct {
 	PID     int    `json:"pid"`     // of the program
+	Run     string `json:"run"`     // names the process for good: see runOf
 	Group   int    `json:"group"`   // of its process group
-	Created int64  `json:"created"` // when the process was, Unix milliseconds
+	Started int64  `json:"started"` // Unix milliseconds
 	Program string `json:"program"`
 }
 
 // detach has a shell start the program in a session of its own and go away, so
 // that the program is nobody's child: nod's end does not reach it, and its end
-// leaves no zombie here. It prints the program's process id.
-const detach = `"$@" </dev/null >/dev/null 2>>"$NOD_ERRORS" & echo $!`
+// leaves no zombie here. It prints the program's process id. What the program says
+// comes in at 3: the begin of it goes to the file that is named first, the rest is
+// read and forgotten, so that no disk is filled and no write fails. The reader ends
+// with the program, so not when both are asked to end.
+const detach = `{ trap "" TERM; dd bs=4096 count=64 of="$1"; cat; } <&3 >/dev/null 2>&1 &
+shift
+"$@" </dev/null >/dev/null 3<&- & echo $!`
 
-// startServer starts nod's own server and waits until it listens.
+// startServer starts nod's own server and waits until it listens. One that runs and
+// cannot be reached is ended first: nobody would know of it any more.
 func (cfg Config) startServer(ctx context.Context, path string) error {
+	if ended, err := cfg.StopOwn(ctx); err != nil {
+		cfg.Log.Warn("whether an older server runs is not known", "err", err)
+	} else if ended {
+		cfg.Log.Warn("a server that could not be reached was ended", "socket", cfg.socket())
+	}
 	if err := os.MkdirAll(cfg.folder(), 0o700); err != nil {
 		return &agentconn.PublicError{Message: "nod cannot make a folder for Codex in its data folder.", Err: err}
 	}
@@ -105,11 +119,17 @@ func (cfg Config) startServer(ctx context.Context, path string) error {
 		return &agentconn.PublicError{Message: "nod cannot write to its data folder, so it does not start Codex.", Err: err}
 	}
 	_ = os.Remove(cfg.socket()) // of a server that has ended
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", detach, "sh", path, "app-server", "--listen", "unix://"+cfg.socket())
-	cmd.Env = append(cfg.environ(), "NOD_ERRORS="+cfg.errors())
+	says, said, err := os.Pipe()
+	if err != nil {
+		return cannotStart(err)
+	}
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", detach, "sh", cfg.errors(), path, "app-server", "--listen", "unix://"+cfg.socket())
+	cmd.Env = cfg.environ()
 	cmd.Dir = "/"
+	cmd.Stderr, cmd.ExtraFiles = said, []*os.File{says}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.Output()
+	_, _ = says.Close(), said.Close() // the others have theirs
 	if err != nil {
 		return cannotStart(err)
 	}
@@ -117,10 +137,7 @@ func (cfg Config) startServer(ctx context.Context, path string) error {
 	if err != nil {
 		return cannotStart(err)
 	}
-	r := record{PID: pid, Group: cmd.Process.Pid, Program: path}
-	if p, err := process.NewProcess(int32(pid)); err == nil {
-		r.Created, _ = p.CreateTime() // 0 matches nobody
-	}
+	r := record{PID: pid, Run: runOf(pid), Group: cmd.Process.Pid, Started: time.Now().UnixMilli(), Program: path}
 	raw, err := json.Marshal(r)
 	if err == nil {
 		err = os.WriteFile(cfg.record(), raw, 0o600)
@@ -139,7 +156,7 @@ func (cfg Config) untilListening(ctx context.Context, r record) error {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for !listening("unix", cfg.socket()) {
-		_, alive := r.process()
+		alive := r.alive()
 		select {
 		case <-look.C:
 			if alive {
@@ -147,11 +164,27 @@ func (cfg Config) untilListening(ctx context.Context, r record) error {
 			}
 		case <-ctx.Done():
 		}
+		said := cfg.lastWords(look.C)
 		r.kill(syscall.SIGKILL)
-		said, _ := os.ReadFile(cfg.errors()) // without last words there are none
-		return whyLost(errors.New("codex: the server does not listen"), nil, "", lastLine(said))
+		return whyLost(errors.New("codex: the server does not listen"), nil, "", said)
 	}
 	return nil
+}
+
+// lastWords is the last line that a server has said, which may be on its way to the
+// file still; "" for none.
+func (cfg Config) lastWords(look <-chan time.Time) string {
+	for patience := time.After(lastWordsWithin); ; {
+		said, _ := os.ReadFile(cfg.errors())
+		if words := lastLine(said); words != "" {
+			return words
+		}
+		select {
+		case <-look:
+		case <-patience:
+			return ""
+		}
+	}
 }
 
 func lastLine(b []byte) string {
@@ -159,19 +192,8 @@ func lastLine(b []byte) string {
 	return string(bytes.TrimSpace(b[bytes.LastIndexByte(b, '\n')+1:]))
 }
 
-// process returns the program while it runs. Another one may have its id by now.
-func (r record) process() (*process.Process, bool) {
-	p, err := process.NewProcess(int32(r.PID))
-	if err != nil {
-		return nil, false
-	}
-	created, err := p.CreateTime()
-	if d := created - r.Created; err != nil || d < -2000 || d > 2000 { // the clock may have been set
-		return nil, false
-	}
-	state, err := p.Status()
-	return p, err == nil && !(len(state) > 0 && state[0] == process.Zombie)
-}
+// alive reports whether the program runs. Another one may have its id by now.
+func (r record) alive() bool { return r.Run != "" && runOf(r.PID) == r.Run }
 
 func (r record) kill(s syscall.Signal) { _ = syscall.Kill(-r.Group, s) } // of a group that is gone nothing is left
 
@@ -184,7 +206,7 @@ type OwnServer struct {
 	Memory  uint64 // of it and its children, bytes
 }
 
-// Servers returns nod's own server, if it runs.
+// ownServer returns nod's own server and what nod remembers of it, if it runs.
 func (cfg Config) ownServer(ctx context.Context) (OwnServer, record, bool, error) {
 	var r record
 	raw, err := os.ReadFile(cfg.record())
@@ -197,11 +219,13 @@ func (cfg Config) ownServer(ctx context.Context) (OwnServer, record, bool, error
 	if err != nil {
 		return OwnServer{}, r, false, fmt.Errorf("what nod remembers of its Codex server cannot be read: %w", err)
 	}
-	p, alive := r.process()
-	if !alive {
+	if !r.alive() {
 		return OwnServer{}, r, false, nil
 	}
-	s := OwnServer{PID: r.PID, Program: r.Program, Since: time.UnixMilli(r.Created), Memory: memory(p)}
+	s := OwnServer{PID: r.PID, Program: r.Program, Since: time.UnixMilli(r.Started)}
+	if p, err := process.NewProcess(int32(r.PID)); err == nil {
+		s.Memory = memory(p)
+	}
 	if d, err := dialUnix(ctx, cfg.socket()); err == nil {
 		s.Version, _ = askVersion(ctx, d) // "" where it does not answer
 		_, _ = d.end()
@@ -243,7 +267,7 @@ func (cfg Config) StopOwn(ctx context.Context) (bool, error) {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
-		if _, alive := r.process(); !alive {
+		if !r.alive() {
 			break
 		}
 		select {

@@ -6,9 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/coder/websocket"
@@ -79,22 +82,42 @@ func (s *stdio) end() (error, string) { return s.p.Wait() }
 
 type web struct{ *websocket.Conn }
 
+// dialUnix links to a server of the same user. A socket may be where others can put
+// one of theirs: the daemon's is a link into /tmp.
 func dialUnix(ctx context.Context, path string) (dialled, error) {
 	epoch := rand.Text()
+	var refused error
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 		if err != nil {
 			return nil, err
 		}
-		if run := peer(c.(*net.UnixConn)); run != "" {
+		run, err := peer(c.(*net.UnixConn), path)
+		if err != nil {
+			refused = err
+			return nil, errors.Join(err, c.Close())
+		}
+		if run != "" {
 			sum := sha256.Sum256([]byte(run))
 			epoch = hex.EncodeToString(sum[:13])
 		}
 		return c, nil
 	}
 	d, err := dialWith(ctx, &http.Transport{DialContext: dial}, "ws://localhost/", "")
+	if refused != nil {
+		err = refused
+	}
 	d.epoch = epoch
 	return d, err
+}
+
+// mine refuses a server of another user, be it root: it would see all that is said,
+// and could show what nobody asked for.
+func mine(uid uint32) error {
+	if int(uid) == os.Geteuid() {
+		return nil
+	}
+	return &agentconn.PublicError{Message: fmt.Sprintf("The Codex server on this socket belongs to another user (id %d), so nod does not link to it. End it, or start Codex as the user that nod runs as.", uid)}
 }
 
 // dialWeb links to a server that is configured. Which run of it answers cannot be
@@ -114,7 +137,7 @@ func dialWith(ctx context.Context, t *http.Transport, address, token string) (di
 		header.Set("Authorization", "Bearer "+token)
 	}
 	c, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{
-		HTTPClient: &http.Client{Transport: t}, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
+		HTTPClient: &http.Client{Transport: t, CheckRedirect: stay}, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 	})
 	switch {
 	case err != nil && res != nil && res.StatusCode == http.StatusUnauthorized:
@@ -125,6 +148,9 @@ func dialWith(ctx context.Context, t *http.Transport, address, token string) (di
 	c.SetReadLimit(-1) // read bounds what is kept
 	return dialled{wire: web{c}, lasting: true}, nil
 }
+
+// stay follows no redirect: the owner has said where nod may link to.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (w web) read(ctx context.Context) ([]byte, bool, error) {
 	_, r, err := w.Reader(ctx)

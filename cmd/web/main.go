@@ -254,18 +254,20 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	return err
 }
 
-// findAgents looks for what is installed. Where there is nothing, the demo
-// agent shows what nod does.
+// findAgents looks for what is installed or runs. What others start is kept in any
+// case: it may come at any time. Where there is nothing, the demo agent shows what
+// nod does.
 func findAgents(known ...agentconn.Adapter) (found []agentconn.Adapter, links []state.Link) {
 	at := time.Now().UnixMilli()
+	here := false
 	link := func(a agentconn.Adapter) {
 		l := state.Link{Key: a.Key(), Provider: a.Provider(), DisplayName: a.DisplayName(), Status: state.LinkIdle, Since: at}
 		_, l.Keeps = a.(agentconn.Controllable)
 		var err error
-		if l.Description, err = a.Find(); err == nil {
+		l.Description, err = a.Find()
+		here = here || err == nil
+		if err == nil || !a.Starts() {
 			found = append(found, a)
-		} else if !a.Starts() {
-			return // whoever would start it says what is missing
 		} else {
 			l.Status, l.Detail = state.LinkMissing, agentconn.Sentence(err)
 		}
@@ -274,7 +276,7 @@ func findAgents(known ...agentconn.Adapter) (found []agentconn.Adapter, links []
 	for _, a := range known {
 		link(a)
 	}
-	if len(found) == 0 {
+	if !here {
 		link(demo.New())
 	}
 	return found, links

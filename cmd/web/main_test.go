@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"nod/agentconn/codex"
 	"nod/state/journal"
 )
 
@@ -319,4 +320,47 @@ func TestKeepingCommands(t *testing.T) {
 	expect(say("import", copied), "nothing was imported")
 	expect(say("restore", copied), "What was here before is in "+data)
 	expect(say("backup", filepath.Join(data, "again")), "All sessions are in")
+}
+
+// TestFindAgents: the daemon of a terminal may come later, so it is kept. The demo is
+// for whoever has no agent at all.
+func TestFindAgents(t *testing.T) {
+	home, err := os.MkdirTemp("", "nod-s-") // short: a socket's name has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	t.Setenv("CODEX_HOME", home)
+	find := func(command string) (keys, links string) {
+		t.Helper()
+		known, err := codex.Adapters(codex.Config{Command: command, Data: home, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, list := findAgents(known...)
+		for _, a := range found {
+			keys += a.Key() + " "
+		}
+		for _, l := range list {
+			links += l.Key + ":" + string(l.Status) + " "
+		}
+		return keys, links
+	}
+	expect := func(command, keys, links string) {
+		t.Helper()
+		if k, l := find(command); k != keys || l != links {
+			t.Errorf("with %s: found %q, links %q", command, k, l)
+		}
+	}
+	expect("no-such-codex", "codex@daemon demo ", "codex@daemon:idle codex:missing demo:idle ")
+	expect("/bin/sh", "codex@daemon codex ", "codex@daemon:idle codex:idle ")
+	if err := os.Mkdir(filepath.Join(home, "app-server-control"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(home, "app-server-control", "app-server-control.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	expect("no-such-codex", "codex@daemon ", "codex@daemon:idle codex:missing ")
 }

@@ -24,6 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/crashpoint"
@@ -87,6 +89,8 @@ type Hub struct {
 	watchers map[chan struct{}]struct{}
 	untidy   []*session // for the keeper
 
+	beginning singleflight.Group // of sessions, by id
+
 	wall               func() int64   // Unix milliseconds; tests put another clock in its place
 	stop, stopped      chan struct{}  // of the keeper
 	delivering         sync.WaitGroup // of queued messages
@@ -123,6 +127,7 @@ func (h *Hub) add(s *session) {
 		return
 	}
 	h.sessions[s.id] = s
+	delete(h.removed, s.id) // a sub-agent of one that was brought back
 	h.order = append(h.order, s)
 	if s.parent != nil {
 		s.parent.children = append(s.parent.children, s)
@@ -349,18 +354,22 @@ func (h *Hub) Begin(ctx context.Context, link string, m *state.SessionSummary, c
 		return nil, fmt.Errorf("hub: no name for a session: %q", m.Resource)
 	}
 	id := strings.TrimPrefix(m.Resource, uriScheme)
-	h.mu.Lock()
-	s, removed := h.sessions[id], h.removed[id]
-	h.mu.Unlock()
-	if removed {
-		return nil, ErrDeleted
-	}
-	if s == nil {
-		var err error
-		if s, err = h.begin(ctx, m, config, actions); err != nil {
-			return nil, err
+	known, err, _ := h.beginning.Do(id, func() (any, error) {
+		h.mu.Lock()
+		s, removed := h.sessions[id], h.removed[id]
+		h.mu.Unlock()
+		switch {
+		case s != nil:
+			return s, nil
+		case removed:
+			return nil, ErrDeleted
 		}
+		return h.begin(ctx, m, config, actions)
+	})
+	if err != nil {
+		return nil, err
 	}
+	s := known.(*session)
 	st, err := s.current()
 	if err == nil {
 		s.liveOnLink(link, h.lasting(link))
@@ -403,7 +412,7 @@ func (h *Hub) begin(ctx context.Context, m *state.SessionSummary, config *state.
 func (h *Hub) Open(_ context.Context, link string) (out []*state.Session) {
 	for _, s := range h.all() {
 		s.mu.Lock()
-		open := s.open && s.link == link
+		open := s.open && s.isOn(link)
 		s.mu.Unlock()
 		if !open {
 			continue
@@ -551,7 +560,7 @@ func (h *Hub) LinkChanged(ctx context.Context, l state.Link) {
 		case (l.Status == state.LinkLost || l.Status == state.LinkIdle) && !l.Lasting:
 			s.linkLost(ctx, l)
 		default:
-			s.linkNoted(l)
+			s.linkNoted(l.Key)
 		}
 	}
 }

@@ -535,3 +535,64 @@ func TestOutputOutlivesTheLink(t *testing.T) {
 		t.Errorf("%+v, activity %v", c, st.Summary.Activity)
 	}
 }
+
+// TestBeginTwiceAtOnce: what a server tells of a thread and what a call is answered
+// with may make one session known at the same moment.
+func TestBeginTwiceAtOnce(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	store, err := journal.Open(t.Context(), t.TempDir(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(t.Context(), store, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close(t.Context()); _ = store.Close() }()
+	failed := 0
+	for n := range 100 {
+		var all sync.WaitGroup
+		errs := make([]error, 2)
+		for i := range errs {
+			all.Go(func() {
+				m := &state.SessionSummary{Resource: fmt.Sprintf("%sx-%d", uriScheme, n), Provider: "codex"}
+				_, errs[i] = h.Begin(t.Context(), "codex", m, nil, &state.SessionReady{})
+			})
+		}
+		all.Wait()
+		for _, err := range errs {
+			if err != nil {
+				failed++
+				t.Log(err)
+			}
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d of 200 failed", failed)
+	}
+}
+
+// TestInputOfAnotherRunIsWithdrawn: a request of another run of the agent is no longer asked,
+// in the session's state as well.
+func TestInputOfAnotherRunIsWithdrawn(t *testing.T) {
+	h := newHouse(t)
+	up := state.Link{Key: "codex", Provider: "codex", Status: state.LinkUp, Epoch: "e1", Lasting: true}
+	if _, err := h.hub.Begin(t.Context(), "codex", h.view().State.Summary, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.hub.LinkChanged(t.Context(), up)
+	q := &state.InputRequest{ID: "e1/7"}
+	h.hub.Ask(t.Context(), state.Request{
+		Session: h.uri, TurnID: h.view().State.ActiveTurn.ID, Provider: "codex", Epoch: "e1", UpstreamID: []byte("7"), Method: "ask", Params: []byte(`{}`),
+		Kind: state.RequestPermissions, Questions: q, Options: []state.ConfirmationOption{{ID: "turn", Kind: state.OptionApprove}},
+	}, on(h.uri, &state.SessionInputRequested{Request: *q}))
+	up.Epoch = "e2"
+	h.hub.LinkChanged(t.Context(), up)
+	v := h.view()
+	if a := v.Approvals[0]; a.Open() {
+		t.Fatalf("the card is %s", a.State)
+	}
+	if n := len(v.State.InputRequests); n != 0 || v.State.Summary.Status.Activity() == state.StatusInputNeeded {
+		t.Errorf("%d requests for input are left, and the session is said to need somebody: %v", n, v.State.Summary.Status)
+	}
+}

@@ -572,7 +572,8 @@ func (h *Hub) archive(ctx context.Context, id string, archived bool) error {
 	return h.notRecorded(s.commit(ctx, state.Source{}, []state.Envelope{{Channel: s.uri, Action: &state.SessionIsArchivedChanged{IsArchived: archived}}}, nil))
 }
 
-// Delete forgets a session and its sub-agents for good.
+// Delete forgets a session and its sub-agents for good. Their agents may have them
+// still, and bring none of them back, unless a person wants it: see Readmit.
 func (h *Hub) Delete(ctx context.Context, id string) error {
 	s, gone, err := h.atRest(id)
 	if err != nil {
@@ -591,7 +592,7 @@ func (h *Hub) Delete(ctx context.Context, id string) error {
 		uris = append(uris, x.uri)
 	}
 	mark(true)
-	if err := h.store.Delete(ctx, uris...); err != nil {
+	if err := h.store.Delete(ctx, h.now(), uris...); err != nil {
 		mark(false)
 		return h.notRecorded(err)
 	}
@@ -615,4 +616,12 @@ func (h *Hub) Delete(ctx context.Context, id string) error {
 		x.mu.Unlock()
 	}
 	return nil
+}
+
+// Readmit lets an agent make a session known again that a person has deleted: its
+// own part of it, for what nod had is gone.
+func (h *Hub) Readmit(uri string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.removed, strings.TrimPrefix(uri, uriScheme))
 }

@@ -500,14 +500,42 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// TestDeletedStaysAway: an agent that has the session still does not bring it back,
+// not even to a nod that starts again. A person does.
+func TestDeletedStaysAway(t *testing.T) {
+	h := idleHouse(t)
+	m := h.view().State.Summary
+	if err := h.hub.Delete(t.Context(), h.id); err != nil {
+		t.Fatal(err)
+	}
+	begin := func() error {
+		_, err := h.hub.Begin(t.Context(), "codex", m, nil)
+		return err
+	}
+	for range 2 {
+		if err := begin(); !errors.Is(err, ErrDeleted) {
+			t.Errorf("it may begin: %v", err)
+		}
+		h.restart()
+	}
+	h.hub.Readmit(h.uri)
+	if err := begin(); err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+	if err := begin(); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
 // during is a store that does something right after sessions were deleted.
 type during struct {
 	journal.Store
 	do func()
 }
 
-func (d *during) Delete(ctx context.Context, sessions ...string) error {
-	err := d.Store.Delete(ctx, sessions...)
+func (d *during) Delete(ctx context.Context, at int64, sessions ...string) error {
+	err := d.Store.Delete(ctx, at, sessions...)
 	d.do()
 	return err
 }

@@ -60,6 +60,13 @@ func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, erro
 	if err != nil {
 		return nil, err
 	}
+	removed, err := store.Deleted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, uri := range removed {
+		h.removed[strings.TrimPrefix(uri, uriScheme)] = true
+	}
 	for _, row := range rows {
 		s := newSession(h, row.URI, nil)
 		if err := s.adopt(row); err != nil { // one that cannot be read must not take the others along
@@ -68,7 +75,11 @@ func New(ctx context.Context, store journal.Store, log *slog.Logger) (*Hub, erro
 		h.add(s)
 	}
 	for _, s := range h.order {
-		if s.open && !s.lasting {
+		s.mu.Lock()
+		_, lasting := s.home()
+		closes := s.open && !lasting
+		s.mu.Unlock()
+		if closes {
 			s.closeAfterRestart(ctx, clean)
 		}
 	}
@@ -290,7 +301,7 @@ func (s *session) startChildren(n *next, a state.Action) error {
 			},
 			Lifecycle: state.LifecycleReady, Turns: []*state.Turn{},
 		}
-		child.loaded, child.lastEvent, child.link, child.lasting = true, n.at, s.link, s.lasting
+		child.loaded, child.lastEvent = true, n.at
 		first, err := child.begins(n.at)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ type session struct {
 	lastEvent int64  // Unix milliseconds
 	lastUsed  int64  // when somebody last wanted it loaded, Unix milliseconds
 	open      bool   // a turn or a request is open; as journaled
-	link      string // key of the link that it is live on, or was last; "" for none in this process
+	link      string // key of the link that it is live on, or was last; "" for none in this process, and for a sub-agent: see home
 	lasting   bool   // that link's agent outlives nod
 	cut       int    // turns forgotten so far
 
@@ -184,33 +184,17 @@ func (s *session) plan(from state.Source, actions []state.Envelope, changes []ch
 		n.batch.Source = journal.Source{Session: s.uri, Epoch: from.Epoch, ID: from.ID}
 	}
 	n.buffered = len(changes) == 0 && from == (state.Source{})
-	actions = s.withEnd(actions)
-	for _, e := range actions {
-		e, ok := s.bounded(n, e)
-		if !ok {
-			continue
-		}
-		raw, err := state.MarshalAction(e.Action)
-		if err != nil {
+	for _, e := range s.withEnd(actions) {
+		if err := s.take(n, e); err != nil {
 			return nil, err
 		}
-		n.seq++
-		n.bytes += len(raw)
-		n.batch.Events = append(n.batch.Events, journal.Event{Session: s.uri, Seq: n.seq, Time: n.at, Channel: e.Channel, Action: raw})
-		n.buffered = n.buffered && growing(e.Action)
-		before := n.state
-		s.reduce(n, e)
-		if state.OfTerminal(e.Action) {
-			n.shown = append(n.shown, e.Channel)
-		}
-		if n.state == before { // a call that is not there starts nobody
-			continue
-		}
-		for _, p := range snapshot.Changed(before, n.state) {
-			n.marks = append(n.marks, mark{p, n.seq})
-		}
-		if err := s.startChildren(n, e.Action); err != nil {
-			return nil, err
+	}
+	for _, c := range changes { // nobody asks any more
+		if q := c.to.Request.Questions; q != nil && c.from != nil && !c.to.Open() && n.asks(q.ID) {
+			e := state.Envelope{Channel: s.uri, Action: &state.SessionInputCompleted{RequestID: q.ID, Response: state.InputCancel}}
+			if err := s.take(n, e); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(n.batch.Events) == 0 && len(changes) == 0 {
@@ -227,6 +211,39 @@ func (s *session) plan(from state.Source, actions []state.Envelope, changes []ch
 		})...)
 	}
 	return n, s.planRows(n, changes)
+}
+
+// take adds an action to a batch.
+func (s *session) take(n *next, e state.Envelope) error {
+	e, ok := s.bounded(n, e)
+	if !ok {
+		return nil
+	}
+	raw, err := state.MarshalAction(e.Action)
+	if err != nil {
+		return err
+	}
+	n.seq++
+	n.bytes += len(raw)
+	n.batch.Events = append(n.batch.Events, journal.Event{Session: s.uri, Seq: n.seq, Time: n.at, Channel: e.Channel, Action: raw})
+	n.buffered = n.buffered && growing(e.Action)
+	before := n.state
+	s.reduce(n, e)
+	if state.OfTerminal(e.Action) {
+		n.shown = append(n.shown, e.Channel)
+	}
+	if n.state == before { // a call that is not there starts nobody
+		return nil
+	}
+	for _, p := range snapshot.Changed(before, n.state) {
+		n.marks = append(n.marks, mark{p, n.seq})
+	}
+	return s.startChildren(n, e.Action)
+}
+
+// asks reports whether the session's state holds a request for input of that id.
+func (n *next) asks(id string) bool {
+	return slices.ContainsFunc(n.state.InputRequests, func(r *state.InputRequest) bool { return r.ID == id })
 }
 
 // planRows adds to a batch what is not an event: approvals, audit, and what a
@@ -431,26 +448,54 @@ func (s *session) closeTurn(ctx context.Context, reason, gap, sentence string) {
 	s.mustCommit(ctx, state.Source{}, actions, s.sweep(func(*approvals.Approval) bool { return true }))
 }
 
+// home returns the key of the link that the session is live on, or was, and whether
+// the agent there outlives nod. A sub-agent is live where the session is that
+// started it, wherever that moves. Call with mu held.
+func (s *session) home() (key string, lasting bool) {
+	if s.parent == nil {
+		return s.link, s.lasting
+	}
+	s.parent.mu.Lock()
+	defer s.parent.mu.Unlock()
+	return s.parent.home()
+}
+
+// isOn reports whether the session is live on the link of that key, or was. Call
+// with mu held.
+func (s *session) isOn(link string) bool {
+	key, _ := s.home()
+	return key == link
+}
+
 // liveOn returns the key of the link that the session is live on, or was.
 func (s *session) liveOn() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.link
+	key, _ := s.home()
+	return key
 }
 
 // liveOnLink notes where the session is live. What is open is journaled with it,
 // so that a nod that starts again knows what may go on.
 func (s *session) liveOnLink(key string, lasting bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.link == key && s.lasting == lasting {
+	if s.parent != nil {
 		return
 	}
-	s.link, s.lasting = key, lasting
-	if row, err := s.row(s.state, s.open, s.lastEvent, s.cut); err == nil && !s.damaged {
-		s.hub.store.Buffer(journal.Batch{Sessions: []journal.Session{row}})
+	s.mu.Lock()
+	moves := !s.deleted && (s.link != key || s.lasting != lasting)
+	if moves {
+		s.link, s.lasting = key, lasting
+		if row, err := s.row(s.state, s.open, s.lastEvent, s.cut); err == nil && !s.damaged {
+			s.hub.store.Buffer(journal.Batch{Sessions: []journal.Session{row}})
+		}
 	}
-	s.touch(snapshot.Part{Kind: snapshot.Head})
+	s.mu.Unlock()
+	if !moves {
+		return
+	}
+	for _, x := range append(s.hub.below(s), s) {
+		x.linkNoted(key)
+	}
 	s.hub.touchInbox()
 }
 
@@ -459,8 +504,13 @@ func (s *session) liveOnLink(key string, lasting bool) {
 func (s *session) linkUp(ctx context.Context, l state.Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link != l.Key || !s.loaded || s.deleted {
+	if s.deleted || !s.loaded && !s.open || !s.isOn(l.Key) {
 		return
+	}
+	if !s.loaded { // this nod has just started
+		if err := s.load(ctx); err != nil {
+			s.unreadable(err)
+		}
 	}
 	swept := s.sweep(func(a *approvals.Approval) bool { return a.Request.Epoch != l.Epoch || a.State != approvals.Pending })
 	if len(swept) > 0 {
@@ -470,10 +520,10 @@ func (s *session) linkUp(ctx context.Context, l state.Link) {
 }
 
 // linkNoted shows how the link is.
-func (s *session) linkNoted(l state.Link) {
+func (s *session) linkNoted(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == l.Key && s.loaded && !s.deleted {
+	if s.loaded && !s.deleted && s.isOn(key) {
 		s.touch(snapshot.Part{Kind: snapshot.Head}, snapshot.Part{Kind: snapshot.Dock})
 	}
 }
@@ -481,7 +531,8 @@ func (s *session) linkNoted(l state.Link) {
 // linkLost ends what is open on a link that does not come back.
 func (s *session) linkLost(ctx context.Context, l state.Link) {
 	s.mu.Lock()
-	here := !s.deleted && (s.link == l.Key || s.link == "" && s.state.Summary.Provider == l.Provider)
+	key, _ := s.home()
+	here := !s.deleted && (key == l.Key || key == "" && s.state.Summary.Provider == l.Provider)
 	s.mu.Unlock()
 	if here {
 		s.end(ctx, "linkLost", "The link to "+l.DisplayName+" was lost here. What the agent did after this is not known.",
@@ -516,7 +567,8 @@ func (s *session) waitsForLink(approvalID string) (*approvals.Approval, error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
-	a, key := s.approval(approvalID), s.link
+	a := s.approval(approvalID)
+	key, _ := s.home()
 	s.mu.Unlock()
 	if a == nil || a.State != approvals.Pending {
 		return a, nil

@@ -226,3 +226,31 @@ func TestDeleteOneSubagent(t *testing.T) {
 		h.restart()
 	}
 }
+
+// TestSubagentMovesAlong: a session is live on another link now, and so are its
+// sub-agents: what they wait for can be answered, and outlives the first link.
+func TestSubagentMovesAlong(t *testing.T) {
+	h := newHouse(t)
+	h.hub.SetUpstream(h.agent, []state.Link{{Key: "codex", Provider: "codex", Status: state.LinkUp, Epoch: "e1"}, {Key: "codex@daemon", Provider: "codex", Status: state.LinkUp, Epoch: "e2"}})
+	begin := func(link string) {
+		if _, err := h.hub.Begin(t.Context(), link, h.view().State.Summary, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin("codex")
+	turn, child := h.view().State.ActiveTurn.ID, uriScheme+"kid"
+	h.apply(&state.SessionToolCallStart{TurnID: turn, ToolCallID: "c", ToolName: "spawnAgent"},
+		&state.SessionToolCallReady{TurnID: turn, ToolCallID: "c", Confirmed: state.ConfirmedNotNeeded},
+		&state.SessionToolCallContentChanged{TurnID: turn, ToolCallID: "c", Content: []state.ToolResultContent{state.SubagentContent(child, "kid")}})
+	begin("codex@daemon")
+	h.hub.Ask(t.Context(), state.Request{Session: child, Provider: "codex", Epoch: "e2", UpstreamID: []byte("7"), Method: "ask", Params: []byte(`{}`),
+		Kind: state.RequestCommand, Input: "ls", Options: []state.ConfirmationOption{{ID: "accept", Kind: state.OptionApprove}}})
+	h.hub.LinkChanged(t.Context(), state.Link{Key: "codex", Provider: "codex", Status: state.LinkLost})
+	v, err := h.hub.Session("kid")
+	if err != nil || len(v.Approvals) != 1 {
+		t.Fatal(v.Approvals, err)
+	}
+	if a := v.Approvals[0]; !a.Open() {
+		t.Errorf("the card is %s because of a link that the session is not on", a.State)
+	}
+}

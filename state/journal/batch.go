@@ -44,6 +44,9 @@ func writeBatch(ctx context.Context, tx *sql.Tx, b Batch) error {
 			ON CONFLICT(uri) DO UPDATE SET head = excluded.head, open = excluded.open`, x.URI, blob(x.Head), x.Open); err != nil {
 			return err
 		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM deleted WHERE uri = ?", x.URI); err != nil {
+			return err
+		}
 	}
 	if b.Source != (Source{}) {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO sources(session, epoch, id, seq) VALUES(?, ?, ?, ?)", b.Source.Session, b.Source.Epoch, b.Source.ID, lastSeq(b)); err != nil {

@@ -117,7 +117,7 @@ func TestFullDiskWithRoomInTheFile(t *testing.T) {
 		}
 	}
 	empty()
-	if err := s.Delete(t.Context(), "s:/old"); err != nil {
+	if err := s.Delete(t.Context(), 1, "s:/old"); err != nil {
 		t.Fatal(err)
 	}
 	empty()

@@ -141,15 +141,19 @@ type Store interface {
 	// others. The events up to snap are forgotten, and the sources of those that
 	// were forgotten the time before.
 	Cut(ctx context.Context, snap Snapshot, row Session, approvals []Approval) error
-	// Delete forgets sessions and all that belongs to them. The audit stays.
-	Delete(ctx context.Context, sessions ...string) error
-	// Prune forgets unknown messages and audit entries from before two times
-	// (Unix milliseconds), all but the newest 10,000 unknown messages, and logins
-	// that nobody used; and it gives space back to the disk.
+	// Delete forgets sessions and all that belongs to them. The audit stays, and the
+	// names with the time (Unix milliseconds), until a session of that name begins.
+	Delete(ctx context.Context, at int64, sessions ...string) error
+	// Prune forgets unknown messages from before a time, and audit entries and names
+	// of deleted sessions from before another (Unix milliseconds), all but the newest
+	// 10,000 unknown messages, and logins that nobody used; and it gives space back
+	// to the disk.
 	Prune(ctx context.Context, opaqueBefore, auditBefore int64) error
 
 	// Sessions returns all sessions in the order they were created in.
 	Sessions(ctx context.Context) ([]Session, error)
+	// Deleted returns the names of deleted sessions.
+	Deleted(ctx context.Context) ([]string, error)
 	// First and Newest return a session's snapshots, or ErrNotFound.
 	First(ctx context.Context, session string) (Snapshot, error)
 	Newest(ctx context.Context, session string) (Snapshot, error)

@@ -17,6 +17,8 @@ var (
 	schema1 string
 	//go:embed schema2.sql
 	schema2 string
+	//go:embed schema3.sql
+	schema3 string
 )
 
 // A format is one step of the file's history. SQLite's user_version counts the
@@ -30,6 +32,7 @@ type format struct {
 var formats = []format{
 	{schema1, []string{"approvals", "audit", "devices", "events", "logins", "opaque", "sessions"}},
 	{schema2, []string{"approvals", "audit", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}},
+	{schema3, []string{"approvals", "audit", "deleted", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}},
 }
 
 // Sentences about a file that is left as it is.

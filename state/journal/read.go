@@ -84,6 +84,13 @@ func (s *sqlite) Count(ctx context.Context, session string) (n int, err error) {
 	return n, err
 }
 
+func (s *sqlite) Deleted(ctx context.Context) ([]string, error) {
+	return collect(ctx, s.read, func(r *sql.Rows) (uri string, err error) {
+		err = r.Scan(&uri)
+		return uri, err
+	}, "SELECT uri FROM deleted ORDER BY uri")
+}
+
 const selectApprovals = "SELECT id, session, state, digest, record FROM approvals "
 
 func scanApproval(r *sql.Rows) (a Approval, err error) {

@@ -142,14 +142,14 @@ func cut(tx *sql.Tx, snap Snapshot, row Session, approvals []Approval) error {
 
 // Delete comes after what was queued before it, so that nothing of that brings a
 // session back; what the disk refuses of it is forgotten too.
-func (s *sqlite) Delete(ctx context.Context, sessions ...string) error {
+func (s *sqlite) Delete(ctx context.Context, at int64, sessions ...string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return s.do(job{
 		forgets: sessions,
 		task: func() error {
-			if err := s.inTx(func(tx *sql.Tx) error { return remove(tx, sessions) }); err != nil {
+			if err := s.inTx(func(tx *sql.Tx) error { return remove(tx, at, sessions) }); err != nil {
 				return err
 			}
 			for _, uri := range sessions {
@@ -160,7 +160,7 @@ func (s *sqlite) Delete(ctx context.Context, sessions ...string) error {
 	})
 }
 
-func remove(tx *sql.Tx, sessions []string) error {
+func remove(tx *sql.Tx, at int64, sessions []string) error {
 	for _, uri := range sessions {
 		for _, table := range []string{"events", "snapshots", "sources", "approvals", "opaque"} {
 			if _, err := tx.ExecContext(context.Background(), "DELETE FROM "+table+" WHERE session = ?", uri); err != nil {
@@ -168,6 +168,9 @@ func remove(tx *sql.Tx, sessions []string) error {
 			}
 		}
 		if _, err := tx.ExecContext(context.Background(), "DELETE FROM sessions WHERE uri = ?", uri); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(context.Background(), "INSERT OR REPLACE INTO deleted(uri, time) VALUES(?, ?)", uri, at); err != nil {
 			return err
 		}
 	}
@@ -196,6 +199,9 @@ func (s *sqlite) Prune(ctx context.Context, opaqueBefore, auditBefore int64) err
 		return err
 	}
 	if err := s.exec(ctx, "DELETE FROM audit WHERE time < ?", auditBefore); err != nil {
+		return err
+	}
+	if err := s.exec(ctx, "DELETE FROM deleted WHERE time < ?", auditBefore); err != nil {
 		return err
 	}
 	if err := s.exec(ctx, "DELETE FROM logins WHERE expires < ?", opaqueBefore); err != nil {

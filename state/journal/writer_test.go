@@ -221,7 +221,7 @@ func TestDeleteMakesRoom(t *testing.T) {
 		s.Buffer(mixed)
 		later(flushAfter)
 		expect(t, "events", len(seqs(t, s)), 0)
-		if err := s.Delete(t.Context(), "s:/old"); err != nil {
+		if err := s.Delete(t.Context(), 1, "s:/old"); err != nil {
 			t.Fatal(err)
 		}
 		later(retryAfter)
@@ -508,7 +508,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, s, Batch{Audit: []AuditEntry{{Actor: "me"}}})
-	if err := s.Delete(t.Context(), uri); err != nil {
+	if err := s.Delete(t.Context(), 1, uri); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "unknown messages", rows("opaque"), 0)

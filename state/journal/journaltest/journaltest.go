@@ -681,7 +681,8 @@ func deleteSessions(b *bench) {
 	}
 	// What was buffered before does not bring a session back.
 	b.Buffer(journal.Batch{Sessions: []journal.Session{{URI: one, Head: json.RawMessage(`"late"`)}}, Events: events(one, 4, 4)})
-	b.must(b.Delete(b.Context(), one, third, "s:/none"))
+	b.must(b.Delete(b.Context(), 7, one, third, "s:/none"))
+	b.deleted(one, third, "s:/none")
 	b.reopen()
 	ss, err := b.Sessions(b.Context())
 	b.must(err)
@@ -697,18 +698,31 @@ func deleteSessions(b *bench) {
 	}
 	b.seqs(other, 1, 2, 3)
 	b.equal("sources", b.sourceIDs(other), []string{"1"})
+	b.deleted(one, third, "s:/none")
 	// The name is free again.
 	b.begin(one)
+	b.deleted(third, "s:/none")
 	b.append(journal.Batch{Source: journal.Source{Session: one, Epoch: "e", ID: "1"}, Events: events(one, 1, 1)})
 	b.seqs(one, 1)
+}
+
+// deleted looks which names are known as those of deleted sessions.
+func (b *bench) deleted(want ...string) {
+	b.Helper()
+	got, err := b.Deleted(b.Context())
+	b.must(err)
+	b.equal("deleted", got, want)
 }
 
 func prune(b *bench) {
 	b.begin(one)
 	b.append(journal.Batch{Events: events(one, 1, 3), Audit: []journal.AuditEntry{{Time: 10, Actor: "me", What: "old"}, {Time: 20, Actor: "me", What: "new"}}})
 	b.must(b.Opaque(b.Context(), "", 10, json.RawMessage(`?`)))
+	b.must(b.Delete(b.Context(), 10, "s:/old"))
+	b.must(b.Delete(b.Context(), 20, "s:/new"))
 	b.must(b.Prune(b.Context(), 15, 15))
 	b.must(b.Prune(b.Context(), 15, 15))
+	b.deleted("s:/new")
 	b.seqs(one, 1, 2, 3)
 	b.snapshots(one, snap(one, 0), snap(one, 0))
 }
