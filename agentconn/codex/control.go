@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,7 @@ func (c *conn) CreateSession(ctx context.Context, n state.NewSession) (uri strin
 		if err := json.Unmarshal(r, &res); err != nil {
 			return err
 		}
+		res.Thread.Cwd = cmp.Or(res.Thread.Cwd, n.Folder)
 		th, _, err := c.enter(ctx, res.Thread, res.Model)
 		if err == nil {
 			uri = th.uri

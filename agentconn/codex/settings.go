@@ -110,7 +110,7 @@ var sandboxWords = map[string]string{"readOnly": "read-only", "workspaceWrite": 
 
 func (f inForce) values() map[string]string {
 	return map[string]string{
-		settingModel: f.Model, settingEffort: f.Effort, settingApproval: wireError{CodexErrorInfo: f.Approval}.kind(),
+		settingModel: f.Model, settingEffort: f.Effort, settingApproval: oneWord(f.Approval),
 		settingSandbox: cmp.Or(sandboxWords[f.Sandbox.Type], f.Sandbox.Type),
 	}
 }

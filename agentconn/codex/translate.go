@@ -389,19 +389,22 @@ func (c *conn) turnCompleted(ctx context.Context, th *thread, p params) {
 	c.send(ctx, th, th.ended(p.Turn.ID), actions...)
 }
 
-// kind names the error: codexErrorInfo is a word or an object of one key.
-func (e wireError) kind() string {
+// kind names the error.
+func (e wireError) kind() string { return cmp.Or(oneWord(e.CodexErrorInfo), "error") }
+
+// oneWord returns what is a word, or an object of one key, as a word.
+func oneWord(raw json.RawMessage) string {
 	var word string
-	if json.Unmarshal(e.CodexErrorInfo, &word) == nil && word != "" {
+	if json.Unmarshal(raw, &word) == nil {
 		return word
 	}
 	var object map[string]json.RawMessage
-	if json.Unmarshal(e.CodexErrorInfo, &object) == nil {
+	if json.Unmarshal(raw, &object) == nil {
 		for k := range object {
 			return k
 		}
 	}
-	return "error"
+	return ""
 }
 
 // sentence is what the error says to a person.
