@@ -129,6 +129,8 @@ type terminal struct {
 	server string // of tmux
 }
 
+var terminals int // so far
+
 // newTerminal types a program into a terminal.
 func newTerminal(t *testing.T, folder string, env []string, program ...string) *terminal {
 	t.Helper()
@@ -138,7 +140,8 @@ func newTerminal(t *testing.T, folder string, env []string, program ...string) *
 		}
 		t.Skip("tmux is not here")
 	}
-	x := &terminal{t, "nod-" + strconv.Itoa(os.Getpid()) + "-" + strings.ReplaceAll(t.Name(), "/", "-")}
+	terminals++
+	x := &terminal{t, fmt.Sprintf("nod-%d-%d", os.Getpid(), terminals)}
 	args := []string{"-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "40", "-c", folder}
 	for _, kv := range env {
 		args = append(args, "-e", kv)
@@ -293,6 +296,21 @@ func TestTerminal(t *testing.T) {
 	if out, err := os.ReadFile(filepath.Join(w.folder, "escaped.txt")); err != nil {
 		t.Errorf("the command left %q, %v", out, err)
 	}
+	b.sameAfterReload()
+
+	// The other way round: a session that begins in nod runs on the daemon, so a
+	// terminal can join it with what its page says.
+	b.startSession(w, "script:hello in nod")
+	b.untilText(".prose", "Hello from the")
+	b.until("the composer", "document.querySelector('.send button')")
+	b.untilText(".facts", "Codex in a terminal")
+	id := eval[string](b, "location.pathname.split('/').pop()")
+	b.untilText("pre.input", "codex resume "+id)
+	x = newTerminal(t, w.folder, []string{"CODEX_HOME=" + w.codex}, filepath.Join(codexDir, "codex"), "resume", id)
+	x.until("Hello from the scripted")
+	x.say("script:messages from the terminal")
+	b.untilText(".ask", "from the terminal")
+	b.until("the end", "document.querySelector('.send button') && document.querySelectorAll('.turn').length === 2")
 	b.sameAfterReload()
 }
 

@@ -97,6 +97,43 @@ func TestServerRestarted(t *testing.T) {
 	w.untilPage(c, path, "Hello from the")
 }
 
+// TestAnotherVersion restarts a server as another version of Codex: nod says which
+// it is now, and the session goes on there.
+func TestAnotherVersion(t *testing.T) {
+	old := oldCodex(t)
+	w := worldOf(t, codexDir)
+	address := freeAddress(t)
+	run := func(program string) *exec.Cmd {
+		cmd := exec.Command(program, "app-server", "--listen", "ws://"+address)
+		cmd.Env = append(os.Environ(), "CODEX_HOME="+w.codex)
+		cmd.Dir = w.folder
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		startBare(t, cmd)
+		return cmd
+	}
+	w.config = filepath.Join(t.TempDir(), "nod.toml")
+	if err := os.WriteFile(w.config, fmt.Appendf(nil, "[[codex.servers]]\nurl = \"ws://%s\"\n", address), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := run(old)
+	w.start()
+	c := w.client()
+	w.untilPage(c, "/", "Codex 0.122.0")
+	_, page := w.post(c, "/new", url.Values{"provider": {"codex@ws://" + address}, "folder": {w.folder}, "prompt": {"script:command"}})
+	path := sessionPath.FindString(page)
+	w.untilPage(c, path, "Run a command?")
+	if err := syscall.Kill(-first.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.untilPage(c, path, "link lost")
+	run(filepath.Join(codexDir, "codex"))
+	w.untilPage(c, "/", "Codex 0.171.0")
+	w.untilPage(c, path, "No longer asked")
+	w.untilPage(c, path, ">Send<")
+	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}})
+	w.untilPage(c, path, "Hello from the")
+}
+
 // TestTwentySessions runs twenty threads at once, each of which asks: the list is
 // right at every moment, and every request reaches its own session (C05).
 func TestTwentySessions(t *testing.T) {

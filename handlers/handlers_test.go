@@ -41,7 +41,6 @@ type agent struct {
 	deaf    error // what Answer returns
 
 	created  []state.NewSession
-	told     []state.Action
 	settings []state.Setting
 	operated []string
 	other    string // URI of the session that an operation makes

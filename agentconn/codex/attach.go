@@ -355,7 +355,7 @@ func (c *conn) history(ctx context.Context, id, cursor string) []historyTurn {
 			params["cursor"] = cursor
 		}
 		if err := c.call(ctx, "thread/turns/list", params, func(r json.RawMessage) error { return json.Unmarshal(r, &page) }); err != nil {
-			c.log.Warn("older turns are not read", "thread", id, "err", err)
+			c.log.Debug("older turns are not read", "thread", id, "err", err)
 			break
 		}
 		out = append(out, page.Data...)

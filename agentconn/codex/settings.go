@@ -152,8 +152,7 @@ func configOf(s *state.Session) map[string]string {
 // settingsUpdated follows what was changed in another client.
 func (c *conn) settingsUpdated(ctx context.Context, p told) {
 	if th := c.threads[p.ThreadID]; th != nil {
-		s := p.Settings
-		c.configure(ctx, th, inForce{Model: s.Model, Effort: s.Effort, Approval: s.Approval, Sandbox: s.Sandbox}.values())
+		c.configure(ctx, th, inForce(p.Settings).values())
 	}
 }
 
