@@ -88,7 +88,7 @@ func TestQueue(t *testing.T) {
 	w.post(c, path+"/messages", url.Values{"text": {"script:hello once more"}, "how": {"queue"}})
 	w.post(c, path+"/stop", url.Values{})
 	w.untilPage(c, path, ">Send<")
-	w.untilPage(c, path, "Stopped while this was under way: 1 message waits below.")
+	w.untilPage(c, path, "Stopped. 1 message waits below.")
 	w.nod.kill(syscall.SIGTERM)
 	w.start()
 	c = w.client()

@@ -93,7 +93,7 @@ func TestSteerAndQueue(t *testing.T) {
 	}
 	s.post(s.in, path+"/stop", nil)
 	page := s.get(s.in, path).body
-	if !strings.Contains(page, "so they wait for you") || !strings.Contains(page, "Stopped while this was under way: 3 messages wait below.") {
+	if !strings.Contains(page, "so they wait for you") || !strings.Contains(page, "Stopped. 3 messages wait below.") {
 		t.Errorf("the queue after a stop:\n%s", page)
 	}
 	waiting := regexp.MustCompile(`/s/`+id+`/queued/\w+`).FindAllString(page, -1)

@@ -68,7 +68,7 @@ func golden(t *testing.T, file string, got []byte) {
 // times are what differs whenever a recording is made or played.
 var (
 	times   = regexp.MustCompile(`("(?:createdAt|modifiedAt|timestamp|durationMs|nod\.durationMs)": )[0-9.]+`)
-	running = regexp.MustCompile(`\(running for [^)]*\)`)
+	running = regexp.MustCompile(`\(for [0-9][^)]*\)`)
 	ids     = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 )
 
@@ -101,7 +101,7 @@ func (s *stage) final() []byte {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	text := running.ReplaceAllString(times.ReplaceAllString(string(out), "${1}0"), "(running)")
+	text := running.ReplaceAllString(times.ReplaceAllString(string(out), "${1}0"), "(for a while)")
 	for thread, id := range s.threads {
 		text = strings.ReplaceAll(text, id, thread)
 	}

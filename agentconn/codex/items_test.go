@@ -380,7 +380,7 @@ func TestInterruptedCall(t *testing.T) {
 	s.lines(started(`{"type":"mcpToolCall","id":"t","server":"s","tool":"t","status":"inProgress","arguments":null}`),
 		note("item/mcpToolCall/progress", `"itemId":"t","message":"half"`), started(`{"type":"sleep","id":"z","durationMs":9}`),
 		strings.Replace(endTurn, "completed\"}}}", "interrupted\"}}}", 1))
-	s.wants("completed: s · t > half\n", "cancelled: Wait for 9ms", "note Stopped while this was under way: “s · t”, “Wait for 9ms”.")
+	s.wants("completed: s · t > half\n", "cancelled: Wait for 9ms", "note Stopped while this ran: “s · t”, “Wait for 9ms”.")
 }
 
 // TestMetaOfParts: where a command runs, what it does, and which phase a message is

@@ -273,7 +273,7 @@ func (s *session) stopped(t *state.ActiveTurn) string {
 		}
 		what = "“" + title(what) + "”"
 		if began := s.began(call); began > 0 {
-			what += fmt.Sprintf(" (running for %v)", (time.Duration(s.hub.now()-began) * time.Millisecond).Round(time.Second))
+			what += fmt.Sprintf(" (for %v)", (time.Duration(s.hub.now()-began) * time.Millisecond).Round(time.Second))
 		}
 		words = append(words, what)
 	}
@@ -281,26 +281,29 @@ func (s *session) stopped(t *state.ActiveTurn) string {
 	if n := len(words); n > most {
 		words = append(words[:most], fmt.Sprintf("%d more", n-most))
 	}
-	withdrawn := 0
+	withdrawn, wait := 0, len(s.state.QueuedMessages)
 	for _, a := range s.approvals {
 		if a.State == approvals.Pending {
 			withdrawn++
 		}
 	}
-	if withdrawn > 0 {
-		words = append(words, plural(withdrawn, "request", "requests")+" withdrawn")
-	}
-	wait := len(s.state.QueuedMessages)
 	if s.state.SteeringMessage != nil {
 		wait++
 	}
-	if wait > 0 {
-		words = append(words, plural(wait, "message waits", "messages wait")+" below")
-	}
-	if len(words) == 0 {
+	if len(words)+withdrawn+wait == 0 {
 		return ""
 	}
-	return "Stopped while this was under way: " + strings.Join(words, ", ") + "."
+	out := "Stopped."
+	if len(words) > 0 {
+		out = "Stopped while this ran: " + strings.Join(words, ", ") + "."
+	}
+	if withdrawn > 0 {
+		out += " " + plural(withdrawn, "request was", "requests were") + " withdrawn."
+	}
+	if wait > 0 {
+		out += " " + plural(wait, "message waits", "messages wait") + " below."
+	}
+	return out
 }
 
 func plural(n int, one, many string) string {

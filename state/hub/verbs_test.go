@@ -127,7 +127,7 @@ func TestC23StopSaysWhatItStopped(t *testing.T) {
 	h.hub.Apply(t.Context(), h.uri, state.Source{}, on(h.uri, &state.SessionToolCallComplete{TurnID: "turn-0", ToolCallID: "c"}), on(h.uri, &state.SessionTurnCancelled{TurnID: "turn-0"}))
 	st := h.view().State
 	p, ok := snapshot.PartAt(st, 0, snapshot.PartCount(st, 0)-1).(*state.NotificationPart)
-	const want = "Stopped while this was under way: “npm test” (running for 12s), 1 request withdrawn, 2 messages wait below."
+	const want = "Stopped while this ran: “npm test” (for 12s). 1 request was withdrawn. 2 messages wait below."
 	if !ok || p.Content.Text != want {
 		t.Errorf("it says %+v, want %q", p, want)
 	}
