@@ -365,9 +365,14 @@ func (o *office) open() {
 	o.until("the link", func() bool { return o.link().Status == state.LinkUp })
 }
 
-// leave stops this nod.
+// leave stops this nod, and waits until the server has noticed.
 func (o *office) leave() {
 	o.manager.Close()
+	o.until("the server to be alone", func() bool {
+		o.server.mu.Lock()
+		defer o.server.mu.Unlock()
+		return len(o.server.conns) == 0
+	})
 	_ = o.hub.Close(context.Background())
 	_ = o.store.Close()
 }
