@@ -273,6 +273,9 @@ func (m *Manager) reach(ctx context.Context, provider string) (Conn, error) {
 	if i < 0 {
 		i = slices.IndexFunc(m.links, func(l *link) bool { return of(l, "") && l.adapter.Starts() })
 	}
+	if i < 0 { // it may have come this moment
+		i = slices.IndexFunc(m.links, func(l *link) bool { return of(l, "") })
+	}
 	if i < 0 {
 		return nil, &PublicError{Message: "The agent of this session (" + provider + ") is not available here. Start or install it, and try again."}
 	}

@@ -181,7 +181,7 @@ func TestNobodyElseStarts(t *testing.T) {
 
 // TestNobodyThere: where there is nothing to link to, and nothing to start.
 func TestNobodyThere(t *testing.T) {
-	p := &place{}
+	p := &place{refuses: true}
 	with(t, p, func(m *Manager, e *ear) {
 		_, err := m.CreateSession(context.Background(), state.NewSession{Provider: "p"})
 		var public *PublicError

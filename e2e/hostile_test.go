@@ -44,7 +44,8 @@ const inert = `(() => {
 	const attributes = {
 		html: 'lang', meta: 'charset name content', link: 'rel href', script: 'defer nonce src', a: 'href rel target', details: 'open',
 		time: 'datetime', form: 'method action', textarea: 'name placeholder rows required spellcheck autofocus maxlength',
-		button: 'name value formnovalidate', input: 'type name value required placeholder inputmode autocomplete checked', bdi: 'dir', ol: 'start', li: '', label: 'for',
+		button: 'name value form formnovalidate', input: 'type name value required placeholder inputmode autocomplete checked autocapitalize spellcheck list',
+		datalist: '', option: 'value label', bdi: 'dir', ol: 'start', li: '', label: 'for',
 	};
 	const plain = 'head title body main nav header aside section article div p span b i em strong small code pre ul table thead tbody ' +
 		'tr th td blockquote hr br del ins mark h1 h2 h3 h4 h5 h6 summary figure figcaption fieldset legend';
@@ -61,7 +62,7 @@ const inert = `(() => {
 		wrong.push('a control: ' + e.outerHTML);
 	for (const a of document.links) {
 		const to = a.getAttribute('href');
-		const ok = a.closest('.prose') ? /^(https?:\/\/|mailto:)/.test(to) || /^\/s\/[a-z0-9-]+\/turns\//.test(to) : /^(\/$|#|\/(s|new|devices|archive|approvals)\b)/.test(to);
+		const ok = a.closest('.prose') ? /^(https?:\/\/|mailto:)/.test(to) || /^\/s\/[a-z0-9-]+\/turns\//.test(to) : /^(\/$|#|\/(s|new|devices|archive|approvals|older)\b)/.test(to);
 		if (!ok) wrong.push('a link to ' + to);
 		if (a.target && !/noopener/.test(a.rel)) wrong.push('a link that lets in who it opens: ' + to);
 	}

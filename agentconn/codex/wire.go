@@ -143,7 +143,7 @@ func dialWith(ctx context.Context, t *http.Transport, address, token string) (di
 	case err != nil && res != nil && res.StatusCode == http.StatusUnauthorized:
 		return dialled{}, &agentconn.PublicError{Message: "The Codex server refuses nod's token. Is the right one in the file that token_file names?", Err: err}
 	case err != nil:
-		return dialled{}, &agentconn.PublicError{Message: "The Codex server does not answer as one. nod tries again.", Err: err}
+		return dialled{}, &agentconn.PublicError{Message: "The Codex server cannot be reached, or does not answer as one. nod tries again by itself.", Err: err}
 	}
 	c.SetReadLimit(-1) // read bounds what is kept
 	return dialled{wire: web{c}, lasting: true}, nil
