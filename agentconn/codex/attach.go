@@ -601,9 +601,16 @@ func (c *conn) awake(id string) {
 		return err
 	})
 	// One that has no file yet cannot be read everywhere.
-	if err != nil || shown && w.Status.Type == "active" {
-		_ = c.follow(id) // it is logged
+	if err == nil && !(shown && w.Status.Type == "active") {
+		return
 	}
+	if err == nil && !w.hidden() { // one that a person has deleted here is left to others
+		if _, err := c.begin(c.ctx, w, ""); err != nil {
+			c.log.Debug("a thread is not shown", "thread", id, "err", err)
+			return
+		}
+	}
+	_ = c.follow(id) // it is logged
 }
 
 // threadClosed ends what is open in a thread that the server has let go. A server
