@@ -4,12 +4,31 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
 
 	"nod/agentconn"
+	"nod/state"
 )
+
+// TestTakenUnheard: a message that Codex took into the turn while nod was not there
+// does not wait any more.
+func TestTakenUnheard(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	if err := o.hub.Steer(t.Context(), id, state.UserMessage("mind the gap")); err != nil {
+		t.Fatal(err)
+	}
+	o.leave()
+	o.server.done(id, object{"type": "userMessage", "id": "u9", "content": []object{{"type": "text", "text": "mind the gap"}}})
+	o.open()
+	o.until("the message", func() bool { return strings.Contains(o.text(id), "mind the gap") })
+	if m := o.view(id).State.SteeringMessage; m != nil {
+		t.Errorf("it still waits: %+v", m)
+	}
+}
 
 // TestDeletedAndAwake: nod does not subscribe to a thread that a person has
 // deleted here when it works: nothing of it is shown, and Codex would keep it loaded.

@@ -408,8 +408,10 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 	active := st.ActiveTurn
 	if active != nil && !slices.ContainsFunc(turns, func(t historyTurn) bool { return t.ID == active.ID }) {
 		if len(turns) == 0 && w.Status.Type == "active" { // it was not asked for
-			th.recall(active)
-			c.apply(ctx, th, listened(active.ID))
+			if th.turn != active.ID { // else this link has heard it
+				th.recall(st)
+				c.apply(ctx, th, listened(active.ID))
+			}
 			return
 		}
 		c.sink.Gone(ctx, th.uri, "Codex does not know this turn any more.")
@@ -420,7 +422,7 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 		case active != nil && active.ID == t.ID:
 			heard := th.turn == t.ID // over this link
 			if !heard {
-				th.recall(active)
+				th.recall(st)
 			}
 			if t.Status == "inProgress" && !heard {
 				c.apply(ctx, th, listened(t.ID))
@@ -502,7 +504,11 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 
 // recall takes from a session's state what this link has not heard itself of the
 // turn in progress.
-func (th *thread) recall(t *state.ActiveTurn) {
+func (th *thread) recall(st *state.Session) {
+	t := st.ActiveTurn
+	if m := st.SteeringMessage; m != nil {
+		th.steering = []state.SessionPendingMessageSet{{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}
+	}
 	th.turn, th.foreign, th.message, th.heard = t.ID, "", t.Message.Text, true
 	of := func(part string) *item {
 		id, _, again := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(part, "/completed"), "/thoughts"), "#")
