@@ -13,6 +13,72 @@ import (
 	"nod/state"
 )
 
+// TestJoinedTwice: what was in a turn when nod came to it is not shown twice when
+// nod comes to it again.
+func TestJoinedTwice(t *testing.T) {
+	o := newOffice(t)
+	o.leave()
+	const id = "01a22c00-0000-7000-8000-00000000aaaa"
+	said := func(item, text string) object {
+		return object{"type": "userMessage", "id": item, "content": []object{{"type": "text", "text": text}}}
+	}
+	o.server.threads[id] = &played{status: object{"type": "active"}, turns: []object{{"id": "t1", "status": "inProgress", "items": []object{
+		said("u1", "change it"),
+		{"type": "agentMessage", "id": "m", "text": "which one?", "questions": []object{{"title": "Left or right?"}}},
+		said("u2", "the left one"),
+		{"type": "hookPrompt", "id": "h", "fragments": []object{{"text": "mind the lock"}}},
+	}}}}
+	whole := func() bool {
+		return len(o.hub.Inbox().Sessions) > 0 && o.view(id).State.ActiveTurn != nil && strings.Contains(o.text(id), "mind the lock")
+	}
+	o.open()
+	o.until("the turn", whole)
+	o.server.cut()
+	o.until("the link again", func() bool { return strings.Contains(o.text(id), "did not listen") })
+	o.server.done(id, object{"type": "agentMessage", "id": "m2", "text": "so be it"})
+	o.until("what comes after", func() bool { return strings.Contains(o.text(id), "so be it") })
+	for _, once := range []string{"which one?", "Left or right?", "the left one", "mind the lock"} {
+		if got := o.text(id); strings.Count(got, once) != 1 {
+			t.Errorf("%q is not there once: %s", once, got)
+		}
+	}
+}
+
+// TestQueuedForAnotherTurn: a message that was queued behind a turn that ended
+// unheard waits for the one that has begun after it: Codex would take it into that.
+func TestQueuedForAnotherTurn(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	if err := o.hub.Queue(t.Context(), id, state.UserMessage("later")); err != nil {
+		t.Fatal(err)
+	}
+	o.leave()
+	o.server.end(id, "completed")
+	o.server.mu.Lock()
+	th := o.server.threads[id]
+	th.status = object{"type": "active"}
+	th.turns = append(th.turns, object{"id": "turn-x", "status": "inProgress", "items": []object{
+		{"type": "userMessage", "id": "ux", "content": []object{{"type": "text", "text": "said in the terminal"}}}}})
+	early := false
+	o.server.hook = func(_ *websocket.Conn, m message) bool {
+		early = early || m.Method == "turn/start" && th.turns[1]["status"] == "inProgress"
+		return false
+	}
+	o.server.mu.Unlock()
+	o.open()
+	o.until("the other turn", func() bool { st := o.view(id).State; return st.ActiveTurn != nil && st.ActiveTurn.ID == "turn-x" })
+	o.server.end(id, "completed")
+	o.until("it to be sent", func() bool {
+		st := o.view(id).State
+		return len(st.QueuedMessages) == 0 && len(st.Turns) == 2 && st.ActiveTurn != nil
+	})
+	o.server.mu.Lock()
+	defer o.server.mu.Unlock()
+	if early {
+		t.Error("it was sent while another turn ran")
+	}
+}
+
 // TestTakenUnheard: a message that Codex took into the turn while nod was not there
 // does not wait any more.
 func TestTakenUnheard(t *testing.T) {

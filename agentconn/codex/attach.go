@@ -437,6 +437,7 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 			c.catchUp(ctx, th, t, false)
 		}
 	}
+	c.settle(ctx)
 }
 
 // hasTurn reports whether a turn is one of the thread's own: that of a sub-agent is
@@ -474,14 +475,15 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 		th.foreign = t.ID
 		return
 	}
-	if !partly {
+	ended := t.Status != "inProgress"
+	if ended && !partly && c.gather == nil {
 		c.gather = &gathered{th: th}
-		defer func() {
-			c.flush(ctx)
-			c.gather = nil
-		}()
+		defer c.settle(ctx)
 	}
 	th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
+	if !ended { // its items are told again after a reconnect, and each must be known by then
+		c.settle(ctx)
+	}
 	th.heard = true
 	if len(items) > 0 && items[0].Type == "userMessage" {
 		items = items[1:]
@@ -497,7 +499,10 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 			c.itemCompleted(ctx, th, p)
 		}
 	}
-	if t.Status != "inProgress" {
+	if ended {
+		if partly { // its end goes with what came after it: a queued message would be taken into that
+			c.gather = &gathered{th: th}
+		}
 		c.turnCompleted(ctx, th, params{ThreadID: th.id, TurnID: t.ID, Turn: t.wireTurn})
 	}
 }

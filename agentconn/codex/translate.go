@@ -255,6 +255,14 @@ func (c *conn) flush(ctx context.Context) {
 	}
 }
 
+// settle sends what was gathered, and gathers no more.
+func (c *conn) settle(ctx context.Context) {
+	if c.gather != nil {
+		c.flush(ctx)
+		c.gather = nil
+	}
+}
+
 // apply sends session actions that no replay repeats.
 func (c *conn) apply(ctx context.Context, th *thread, actions ...state.Action) {
 	c.send(ctx, th, state.Source{}, th.envelopes(actions)...)
