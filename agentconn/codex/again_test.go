@@ -134,3 +134,39 @@ func TestDeletedAndAwake(t *testing.T) {
 		t.Errorf("nod subscribed to it %d times", resumed)
 	}
 }
+
+// TestSubagentKnown: a call about a sub-agent that nod knew before it was started
+// again takes nothing from it.
+func TestSubagentKnown(t *testing.T) {
+	o := newOffice(t)
+	o.leave()
+	const id, child = "01a22c00-0000-7000-8000-00000000aaaa", "01a22c00-0000-7000-8000-00000000cccc"
+	call := func(item, tool string) object {
+		return object{"type": "collabAgentToolCall", "id": item, "status": "completed", "tool": tool, "prompt": "look", "receiverThreadIds": []string{child}}
+	}
+	o.server.threads[id] = &played{status: object{"type": "active"}, turns: []object{{"id": "t1", "status": "inProgress", "items": []object{
+		{"type": "userMessage", "id": "u1", "content": []object{{"type": "text", "text": "split it"}}}, call("c1", "spawnAgent"),
+	}}}}
+	o.server.hook = func(c *websocket.Conn, m message) bool {
+		var p struct{ ThreadID string }
+		_ = json.Unmarshal(m.Params, &p)
+		if p.ThreadID == child {
+			o.server.write(c, object{"id": m.ID, "result": object{"model": "m", "thread": object{"id": child, "cwd": "/w", "status": object{"type": "idle"}, "parentThreadId": id}}})
+		}
+		return p.ThreadID == child
+	}
+	o.open()
+	o.until("the sub-agent", func() bool { _, err := o.hub.Session(child); return err == nil })
+	o.server.say("turn/started", object{"threadId": child, "turn": object{"id": "k1"}})
+	o.server.say("turn/plan/updated", object{"threadId": child, "turnId": "k1", "plan": []object{{"step": "look", "status": "completed"}}})
+	o.server.say("turn/completed", object{"threadId": child, "turn": object{"id": "k1", "status": "completed"}})
+	o.until("its turn", func() bool { return len(o.view(child).State.Turns) == 1 })
+	o.leave()
+	o.open()
+	o.server.done(id, call("c2", "sendInput"))
+	o.server.done(id, object{"type": "agentMessage", "id": "m", "text": "it looks"})
+	o.until("what comes after the call", func() bool { return strings.Contains(o.text(id), "it looks") })
+	if o.view(child).State.Meta["nod.plan"] == nil {
+		t.Errorf("its plan is gone: %v", o.view(child).State.Meta)
+	}
+}
