@@ -80,19 +80,42 @@ func TestQueuedForAnotherTurn(t *testing.T) {
 }
 
 // TestTakenUnheard: a message that Codex took into the turn while nod was not there
-// does not wait any more.
+// does not wait any more, and is shown.
 func TestTakenUnheard(t *testing.T) {
-	o := newOffice(t)
-	id := o.begin()
-	if err := o.hub.Steer(t.Context(), id, state.UserMessage("mind the gap")); err != nil {
-		t.Fatal(err)
-	}
-	o.leave()
-	o.server.done(id, object{"type": "userMessage", "id": "u9", "content": []object{{"type": "text", "text": "mind the gap"}}})
-	o.open()
-	o.until("the message", func() bool { return strings.Contains(o.text(id), "mind the gap") })
-	if m := o.view(id).State.SteeringMessage; m != nil {
-		t.Errorf("it still waits: %+v", m)
+	for version, item := range map[string]string{"0.171.0": "u9", "0.122.0": "item-2"} { // which numbers them anew
+		t.Run(version, func(t *testing.T) {
+			o := newOffice(t)
+			o.leave()
+			o.server.hook = func(c *websocket.Conn, m message) bool {
+				switch m.Method {
+				case "initialize":
+					o.server.write(c, object{"id": m.ID, "result": object{"userAgent": "nod/" + version + " (test)"}})
+				case "thread/resume":
+					turns := o.server.threads[o.server.newest].turns
+					o.server.write(c, object{"id": m.ID, "result": object{"thread": object{"id": o.server.newest, "cwd": "/w", "turns": turns}, "initialTurnsPage": object{"data": turns}}})
+				default:
+					return false
+				}
+				return true
+			}
+			o.open()
+			id := o.begin()
+			if err := o.hub.Steer(t.Context(), id, state.UserMessage("mind the gap")); err != nil {
+				t.Fatal(err)
+			}
+			o.leave()
+			o.server.done(id, object{"type": "userMessage", "id": item, "content": []object{{"type": "text", "text": "mind the gap"}}})
+			o.open()
+			o.until("what nod says when it is back", func() bool { return strings.Contains(o.text(id), "did not listen") })
+			o.server.say("item/completed", object{"threadId": id, "turnId": "turn-0", "item": object{"type": "agentMessage", "id": "m", "text": "minded"}})
+			o.until("what comes after", func() bool { return strings.Contains(o.text(id), "minded") })
+			if m := o.view(id).State.SteeringMessage; m != nil {
+				t.Errorf("it still waits: %+v", m)
+			}
+			if !strings.Contains(o.text(id), "mind the gap") {
+				t.Errorf("it is not shown: %s", o.text(id))
+			}
+		})
 	}
 }
 

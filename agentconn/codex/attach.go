@@ -489,7 +489,7 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 		items = items[1:]
 	}
 	for _, w := range items {
-		if partly && renumbered.MatchString(w.ID) && (w.Type != "agentMessage" || th.hasSaid(w.Text)) {
+		if partly && renumbered.MatchString(w.ID) && !th.lacks(w) {
 			continue // nod's own is better
 		}
 		p := params{ThreadID: th.id, TurnID: t.ID, Item: w}
@@ -553,12 +553,20 @@ func (th *thread) recall(st *state.Session) {
 	}
 }
 
-// hasSaid reports whether a message of the turn in progress is this text.
-func (th *thread) hasSaid(text string) bool {
-	for _, it := range th.items {
-		if string(it.said.bytes) == text {
-			return true
+// lacks reports whether an item that has another id now than when it ran is one of
+// the turn in progress that nod has not heard: a message of the agent's, or one that
+// nod has sent to it.
+func (th *thread) lacks(w wireItem) bool {
+	switch w.Type {
+	case "agentMessage":
+		for _, it := range th.items {
+			if string(it.said.bytes) == w.Text {
+				return false
+			}
 		}
+		return true
+	case "userMessage":
+		return slices.ContainsFunc(th.steering, func(a state.SessionPendingMessageSet) bool { return a.Message.Text == w.message() })
 	}
 	return false
 }
