@@ -193,3 +193,52 @@ func TestSubagentKnown(t *testing.T) {
 		t.Errorf("its plan is gone: %v", o.view(child).State.Meta)
 	}
 }
+
+// TestLeaveWhileSending: nod leaves a thread that rested at the moment at which a
+// person writes to it.
+func TestLeaveWhileSending(t *testing.T) {
+	o := newOffice(t)
+	id := o.begin()
+	o.server.end(id, "completed")
+	o.until("the end", func() bool { return o.view(id).State.ActiveTurn == nil })
+	o.manager.Close()
+	c := newConn(place{Provider, Provider, displayName, Config{Log: slog.New(slog.DiscardHandler)}}, o.hub, func(ctx context.Context, _ *conn) (dialled, error) { return dialUnix(ctx, o.server.path) })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, ready := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.Run(ctx, func(agentconn.Found) { close(ready) })
+	}()
+	defer func() { cancel(); <-ended }()
+	<-ready
+	o.until("it is joined", func() bool { return c.isLive(id) })
+	resumed := o.server.called("thread/resume")
+	var late func()
+	o.server.mu.Lock()
+	o.server.hook = func(w *websocket.Conn, m message) bool {
+		switch m.Method {
+		case "turn/start": // it is answered when the thread has been left
+			th := o.server.threads[id]
+			th.turns, th.status = append(th.turns, object{"id": "turn-1", "status": "inProgress", "items": []object{}}), object{"type": "active"}
+			o.server.tell("thread/status/changed", object{"threadId": id, "status": th.status})
+			late = func() { o.server.write(w, object{"id": m.ID, "result": object{"turn": object{"id": "turn-1"}}}) }
+			return true
+		case "thread/unsubscribe":
+			o.server.write(w, object{"id": m.ID, "result": object{}})
+			late()
+			return true
+		}
+		return false
+	}
+	o.server.mu.Unlock()
+	sent := make(chan error, 1)
+	go func() {
+		sent <- c.Dispatch(ctx, o.view(id).State, &state.SessionTurnStarted{Message: state.UserMessage("more")})
+	}()
+	o.until("the message", func() bool { return o.server.called("turn/start") == 2 })
+	c.leave(id)
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	o.until("nod to listen", func() bool { return o.server.called("thread/resume") > resumed && c.isLive(id) })
+}
