@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/coder/websocket"
 
@@ -241,4 +242,16 @@ func TestLeaveWhileSending(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.until("nod to listen", func() bool { return o.server.called("thread/resume") > resumed && c.isLive(id) })
+}
+
+// TestUnanswered: of what Codex does not answer nod does not say that it was refused.
+func TestUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // whose time costs none
+		c := newConn(place{Provider, Provider, displayName, Config{Log: slog.New(slog.DiscardHandler)}}, nil, nil)
+		c.ctx, c.wire, c.calls = t.Context(), &paper{}, map[int]*call{}
+		err := publicly(c.call(t.Context(), "turn/start", object{}, nil), "Codex did not take the message")
+		if got := agentconn.Sentence(err); !strings.Contains(got, "It may have done it all the same") {
+			t.Errorf("said %q", got)
+		}
+	})
 }
