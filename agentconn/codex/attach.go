@@ -408,8 +408,10 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 	active := st.ActiveTurn
 	if active != nil && !slices.ContainsFunc(turns, func(t historyTurn) bool { return t.ID == active.ID }) {
 		if len(turns) == 0 && w.Status.Type == "active" { // it was not asked for
-			th.recall(active)
-			c.apply(ctx, th, listened(active.ID))
+			if th.turn != active.ID { // else this link has heard it
+				th.recall(st)
+				c.apply(ctx, th, listened(active.ID))
+			}
 			return
 		}
 		c.sink.Gone(ctx, th.uri, "Codex does not know this turn any more.")
@@ -420,7 +422,7 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 		case active != nil && active.ID == t.ID:
 			heard := th.turn == t.ID // over this link
 			if !heard {
-				th.recall(active)
+				th.recall(st)
 			}
 			if t.Status == "inProgress" && !heard {
 				c.apply(ctx, th, listened(t.ID))
@@ -435,6 +437,7 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 			c.catchUp(ctx, th, t, false)
 		}
 	}
+	c.settle(ctx)
 }
 
 // hasTurn reports whether a turn is one of the thread's own: that of a sub-agent is
@@ -472,20 +475,21 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 		th.foreign = t.ID
 		return
 	}
-	if !partly {
+	ended := t.Status != "inProgress"
+	if ended && !partly && c.gather == nil {
 		c.gather = &gathered{th: th}
-		defer func() {
-			c.flush(ctx)
-			c.gather = nil
-		}()
+		defer c.settle(ctx)
 	}
 	th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
+	if !ended { // its items are told again after a reconnect, and each must be known by then
+		c.settle(ctx)
+	}
 	th.heard = true
 	if len(items) > 0 && items[0].Type == "userMessage" {
 		items = items[1:]
 	}
 	for _, w := range items {
-		if partly && renumbered.MatchString(w.ID) && (w.Type != "agentMessage" || th.hasSaid(w.Text)) {
+		if partly && renumbered.MatchString(w.ID) && !th.lacks(w) {
 			continue // nod's own is better
 		}
 		p := params{ThreadID: th.id, TurnID: t.ID, Item: w}
@@ -495,14 +499,21 @@ func (c *conn) catchUp(ctx context.Context, th *thread, t historyTurn, partly bo
 			c.itemCompleted(ctx, th, p)
 		}
 	}
-	if t.Status != "inProgress" {
+	if ended {
+		if partly { // its end goes with what came after it: a queued message would be taken into that
+			c.gather = &gathered{th: th}
+		}
 		c.turnCompleted(ctx, th, params{ThreadID: th.id, TurnID: t.ID, Turn: t.wireTurn})
 	}
 }
 
 // recall takes from a session's state what this link has not heard itself of the
 // turn in progress.
-func (th *thread) recall(t *state.ActiveTurn) {
+func (th *thread) recall(st *state.Session) {
+	t := st.ActiveTurn
+	if m := st.SteeringMessage; m != nil {
+		th.steering = []state.SessionPendingMessageSet{{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}
+	}
 	th.turn, th.foreign, th.message, th.heard = t.ID, "", t.Message.Text, true
 	of := func(part string) *item {
 		id, _, again := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(part, "/completed"), "/thoughts"), "#")
@@ -542,12 +553,20 @@ func (th *thread) recall(t *state.ActiveTurn) {
 	}
 }
 
-// hasSaid reports whether a message of the turn in progress is this text.
-func (th *thread) hasSaid(text string) bool {
-	for _, it := range th.items {
-		if string(it.said.bytes) == text {
-			return true
+// lacks reports whether an item that has another id now than when it ran is one of
+// the turn in progress that nod has not heard: a message of the agent's, or one that
+// nod has sent to it.
+func (th *thread) lacks(w wireItem) bool {
+	switch w.Type {
+	case "agentMessage":
+		for _, it := range th.items {
+			if string(it.said.bytes) == w.Text {
+				return false
+			}
 		}
+		return true
+	case "userMessage":
+		return slices.ContainsFunc(th.steering, func(a state.SessionPendingMessageSet) bool { return a.Message.Text == w.message() })
 	}
 	return false
 }
@@ -601,9 +620,16 @@ func (c *conn) awake(id string) {
 		return err
 	})
 	// One that has no file yet cannot be read everywhere.
-	if err != nil || shown && w.Status.Type == "active" {
-		_ = c.follow(id) // it is logged
+	if err == nil && !(shown && w.Status.Type == "active") {
+		return
 	}
+	if err == nil && !w.hidden() { // one that a person has deleted here is left to others
+		if _, err := c.begin(c.ctx, w, ""); err != nil {
+			c.log.Debug("a thread is not shown", "thread", id, "err", err)
+			return
+		}
+	}
+	_ = c.follow(id) // it is logged
 }
 
 // threadClosed ends what is open in a thread that the server has let go. A server

@@ -89,9 +89,7 @@ func (c *conn) showAgents(ctx context.Context, th *thread, it *item) {
 	}
 	c.apply(ctx, th, it.contentAction())
 	for _, a := range it.row.agents {
-		if child := c.childThread(th, a.thread); child != th {
-			c.apply(ctx, child, &state.SessionMetaChanged{Meta: child.meta()})
-		}
+		c.knowChild(th, a.thread)
 	}
 }
 

@@ -316,7 +316,10 @@ func (c *conn) call(ctx context.Context, method string, params any, onResult fun
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("codex: %s was not answered in %v", method, callTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, &agentconn.PublicError{
+		Message: fmt.Sprintf("Codex has not answered for %v. It may have done it all the same, so look before you try again.", callTimeout),
+		Err:     fmt.Errorf("codex: %s was not answered", method),
+	})
 	defer cancel()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

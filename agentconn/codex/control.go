@@ -130,10 +130,11 @@ func (c *conn) startTurn(ctx context.Context, s *state.Session, method string, p
 			return fmt.Errorf("codex: %s was answered without a turn: %w", method, err)
 		}
 		th := c.threads[threadID(s)]
-		if th == nil { // it is followed when it wakes up
+		if th == nil { // without a file it cannot be followed before; or it was left a moment ago
 			th = newThread(threadID(s))
 			th.remember(s)
 			c.threads[th.id] = th
+			c.running.Go(func() { _ = c.follow(th.id) }) // it is logged
 		}
 		th.begin(ctx, c, res.Turn.ID, m)
 		c.configure(ctx, th, values)

@@ -255,6 +255,14 @@ func (c *conn) flush(ctx context.Context) {
 	}
 }
 
+// settle sends what was gathered, and gathers no more.
+func (c *conn) settle(ctx context.Context) {
+	if c.gather != nil {
+		c.flush(ctx)
+		c.gather = nil
+	}
+}
+
 // apply sends session actions that no replay repeats.
 func (c *conn) apply(ctx context.Context, th *thread, actions ...state.Action) {
 	c.send(ctx, th, state.Source{}, th.envelopes(actions)...)
@@ -444,16 +452,15 @@ func (th *thread) usageAction(turn string, durationMs *int64) *state.SessionUsag
 	return a
 }
 
-// childThread returns the thread of a sub-agent. A tool call that refers to its
-// session must have been applied: the session begins with that. The sub-agent may
+// knowChild listens to the thread of a sub-agent. A tool call that refers to its
+// session must have been told: the session begins with that. The sub-agent may
 // have begun its turn before Codex told whose it is.
-func (c *conn) childThread(parent *thread, id string) *thread {
-	if th := c.threads[id]; th != nil {
-		return th
+func (c *conn) knowChild(parent *thread, id string) {
+	if c.threads[id] != nil {
+		return
 	}
 	th := newThread(id)
 	th.model = parent.model
 	c.threads[id] = th
 	c.running.Go(func() { c.awake(id) })
-	return th
 }

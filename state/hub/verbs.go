@@ -67,12 +67,15 @@ func (h *Hub) Queue(ctx context.Context, id string, m state.Message) error {
 	return err
 }
 
-// Unqueue forgets a queued message.
+// Unqueue forgets a queued message. One that is being sent is there again if that
+// fails, so Unqueue waits for what comes of it.
 func (h *Hub) Unqueue(ctx context.Context, id, message string) error {
 	s, err := h.find(id)
 	if err != nil {
 		return err
 	}
+	s.sending.Lock()
+	defer s.sending.Unlock()
 	return s.say(ctx, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: message})
 }
 

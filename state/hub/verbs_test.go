@@ -2,6 +2,7 @@ package hub
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,34 @@ func TestQueueIsNeverSentTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.untilState("one", func(s *state.Session) bool { return s.ActiveTurn != nil && s.ActiveTurn.Message.Text == "one" })
+}
+
+// TestRemovedWhileSent: a message that a person removes while it is being sent does not
+// come back when that fails.
+func TestRemovedWhileSent(t *testing.T) {
+	h := newHouse(t)
+	h.queue("one")
+	id := h.view().State.QueuedMessages[0].ID
+	h.agent.mu.Lock() // it does not answer yet
+	h.agent.dispatchFails = &agentconn.PublicError{Message: "The cable is out."}
+	h.apply(&state.SessionTurnComplete{TurnID: "turn-0"})
+	h.untilState("the mark", func(s *state.Session) bool { return tried(s.QueuedMessages[0]) })
+	removed := make(chan error, 1)
+	go func() { removed <- h.hub.Unqueue(t.Context(), h.id, id) }()
+	for range 100_000 {
+		if len(removed) > 0 {
+			break
+		}
+		runtime.Gosched()
+	}
+	h.agent.mu.Unlock()
+	if err := <-removed; err != nil {
+		t.Fatal(err)
+	}
+	h.hub.delivering.Wait()
+	if q := h.view().State.QueuedMessages; len(q) != 0 {
+		t.Errorf("it is back: %+v", q)
+	}
 }
 
 // TestC23StopSaysWhatItStopped names the commands, the requests and the messages.
