@@ -97,8 +97,9 @@ func (m *Manager) tend(l *link) {
 			continue
 		}
 		failing := pause > lookEvery
-		found, err := m.connect(l, wants, failing)
+		found, waiting, err := m.connect(l, wants, failing)
 		if m.ctx.Err() != nil && found.Epoch == "" {
+			answer(waiting, err)
 			return // nothing has changed there
 		}
 		up := found.Epoch != ""
@@ -117,24 +118,25 @@ func (m *Manager) tend(l *link) {
 			found.Lasting = lasting && !told
 			m.report(l, status, found, why)
 		}
+		answer(waiting, err) // when the pages know
 		if up && lasting && !l.adapter.Running() {
 			pause = 0
 		}
 	}
 }
 
-// connect runs one connection until it is lost, and tells why. It answers whoever
-// waits for it. Nothing is found where the link never came up.
-func (m *Manager) connect(l *link, wants chan error, failing bool) (found Found, err error) {
-	waiting := []chan error{}
+// answer tells those who wait for a link how it is.
+func answer(waiting []chan error, err error) {
+	for _, w := range waiting {
+		w <- err
+	}
+}
+
+// connect runs one connection until it is lost, and tells why, and who still waits
+// for it. Nothing is found where the link never came up.
+func (m *Manager) connect(l *link, wants chan error, failing bool) (found Found, waiting []chan error, err error) {
 	if wants != nil {
 		waiting = append(waiting, wants)
-	}
-	answer := func(err error) {
-		for _, w := range waiting {
-			w <- err
-		}
-		waiting = nil
 	}
 	if !failing {
 		m.report(l, state.LinkConnecting, Found{Lasting: true}, "")
@@ -156,7 +158,8 @@ func (m *Manager) connect(l *link, wants chan error, failing bool) (found Found,
 		select {
 		case found = <-ready:
 			patience.Stop()
-			answer(nil)
+			answer(waiting, nil)
+			waiting = nil
 		case stalled := <-found.Stalled:
 			if stalled {
 				m.report(l, state.LinkStalled, found, l.adapter.DisplayName()+" does not answer.")
@@ -164,8 +167,10 @@ func (m *Manager) connect(l *link, wants chan error, failing bool) (found Found,
 				m.report(l, state.LinkUp, found, found.Detail)
 			}
 		case w := <-l.needed:
-			if waiting = append(waiting, w); found.Epoch != "" {
-				answer(nil)
+			if found.Epoch != "" {
+				w <- nil
+			} else {
+				waiting = append(waiting, w)
 			}
 		case <-patience.C:
 			if len(ready) > 0 {
@@ -177,16 +182,14 @@ func (m *Manager) connect(l *link, wants chan error, failing bool) (found Found,
 				Err:     <-lost,
 			}
 			l.set(nil, "")
-			answer(err)
-			return found, err
+			return found, waiting, err
 		case err = <-lost:
 			select {
 			case found = <-ready: // it was ready and is lost
 			default:
 			}
 			l.set(nil, "")
-			answer(err)
-			return found, err
+			return found, waiting, err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,9 +128,11 @@ func (c *conn) enter(ctx context.Context, w wireThread, model string) (*thread, 
 	th := c.threads[w.ID]
 	if th == nil {
 		th = newThread(w.ID)
-		th.model = model
-		th.remember(st)
 		c.threads[w.ID] = th
+	}
+	if !c.isLive(w.ID) {
+		th.model = cmp.Or(model, th.model)
+		th.remember(st)
 	}
 	c.mu.Lock()
 	c.live[w.ID] = true
@@ -267,7 +270,7 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 	if c.isLive(id) {
 		return nil
 	}
-	before := c.unseen(ctx, id)
+	before, older := c.unseen(ctx, id)
 	var th *thread
 	resume := func(turns int) error {
 		params := map[string]any{"threadId": id}
@@ -293,7 +296,7 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 			th = t
 			c.configure(ctx, th, a.values())
 			th.replaying = true
-			c.reconcile(ctx, th, st, a.Thread, united(before, turns), more && len(before) == 0)
+			c.reconcile(ctx, th, st, a.Thread, united(before, turns), older || more && len(before) == 0)
 			return nil
 		})
 	}
@@ -321,19 +324,19 @@ func (c *conn) subscribe(ctx context.Context, id string) error {
 
 // unseen returns the history of a thread that nod sees for the first time. It is
 // read before the thread is subscribed to, so that what happens then comes after it.
-func (c *conn) unseen(ctx context.Context, id string) []historyTurn {
+func (c *conn) unseen(ctx context.Context, id string) (turns []historyTurn, older bool) {
 	if !c.version.pages() {
-		return nil
+		return nil, false
 	}
 	w, err := c.look(ctx, id)
 	if err != nil || w.hidden() {
-		return nil
+		return nil, false
 	}
 	st, err := c.begin(ctx, w, "")
 	if err != nil || len(st.Turns) > 0 || st.ActiveTurn != nil {
-		return nil
+		return nil, false
 	}
-	return c.history(ctx, id, "")
+	return c.history(ctx, id)
 }
 
 // look reads a thread without its turns.
@@ -345,26 +348,27 @@ func (c *conn) look(ctx context.Context, id string) (wireThread, error) {
 	return res.Thread, err
 }
 
-// history returns the turns before a cursor, "" for all of them, the oldest first.
-func (c *conn) history(ctx context.Context, id, cursor string) []historyTurn {
-	out := []historyTurn{}
+// history returns the newest turns of a thread, the oldest of them first, and
+// whether there are older ones.
+func (c *conn) history(ctx context.Context, id string) (turns []historyTurn, older bool) {
+	cursor := ""
 	for range maxPages {
-		var page turnsPage
 		params := map[string]any{"threadId": id, "limit": pageTurns, "itemsView": "full"}
-		if cursor != "" { // else the newest
+		if cursor != "" {
 			params["cursor"] = cursor
 		}
+		var page turnsPage
 		if err := c.call(ctx, "thread/turns/list", params, func(r json.RawMessage) error { return json.Unmarshal(r, &page) }); err != nil {
 			c.log.Debug("older turns are not read", "thread", id, "err", err)
 			break
 		}
-		out = append(out, page.Data...)
+		turns = append(turns, page.Data...)
 		if cursor = page.NextCursor; cursor == "" {
 			break
 		}
 	}
-	slices.Reverse(out)
-	return out
+	slices.Reverse(turns)
+	return turns, cursor != ""
 }
 
 // united puts the newer list behind the older, once where they overlap.
@@ -430,9 +434,9 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 			c.catchUp(ctx, th, t, true)
 		case known(t): // it has ended
 		default:
-			if i == 0 && skipped && len(st.Turns) > 0 {
+			if i == 0 && skipped {
 				th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
-				c.apply(ctx, th, gap("Between this turn and the one before there were others, which nod did not read.", t.ID))
+				c.apply(ctx, th, gap("Before this turn there were others, which nod did not read. Codex still has them.", t.ID))
 			}
 			c.catchUp(ctx, th, t, false)
 		}
@@ -635,6 +639,9 @@ func (c *conn) awake(id string) {
 // threadClosed ends what is open in a thread that the server has let go. A server
 // keeps one that works, unless somebody deletes it.
 func (c *conn) threadClosed(ctx context.Context, p told) {
+	if c.threads[p.ThreadID] == nil { // it is live elsewhere, or rests
+		return
+	}
 	c.forget(p.ThreadID)
 	c.sink.Gone(ctx, uriScheme+p.ThreadID, "Codex has closed this session.")
 }

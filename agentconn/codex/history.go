@@ -54,8 +54,9 @@ func (c *conn) Recall(ctx context.Context, uri string) error {
 
 func (c *conn) recallThread(ctx context.Context, id string) error {
 	var before []historyTurn
+	older := false
 	if c.version.pages() {
-		before = c.history(ctx, id, "")
+		before, older = c.history(ctx, id)
 	}
 	forgotten := false
 	err := c.call(ctx, "thread/read", map[string]any{"threadId": id, "includeTurns": !c.version.pages()}, func(r json.RawMessage) error {
@@ -86,7 +87,7 @@ func (c *conn) recallThread(ctx context.Context, id string) error {
 		th := newThread(id)
 		th.remember(st)
 		if st.ActiveTurn == nil {
-			c.reconcile(ctx, th, st, w, turns, false)
+			c.reconcile(ctx, th, st, w, turns, older)
 		}
 		return nil
 	})

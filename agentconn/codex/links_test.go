@@ -312,3 +312,42 @@ func TestLargeHistory(t *testing.T) {
 		t.Error("the turn runs on the server, and is ended here")
 	}
 }
+
+// TestVeryLongThread: of a thread with more turns than nod reads the newest are
+// there, and a line says that there are others.
+func TestVeryLongThread(t *testing.T) {
+	o := newOffice(t)
+	o.leave()
+	const id = "01a22c00-0000-7000-8000-00000000aaaa"
+	th := &played{status: object{"type": "idle"}}
+	for n := range pageTurns*maxPages + 5 {
+		th.turns = append(th.turns, object{"id": fmt.Sprintf("old-%03d", n), "status": "completed", "items": []object{
+			{"type": "userMessage", "id": fmt.Sprint("u", n), "content": []object{{"type": "text", "text": "question"}}}}})
+	}
+	o.server.threads[id] = th
+	o.server.hook = func(c *websocket.Conn, m message) bool {
+		if m.Method != "thread/turns/list" {
+			return false
+		}
+		var p struct{ Cursor string }
+		_ = json.Unmarshal(m.Params, &p) // there may be none
+		from := 0
+		_, _ = fmt.Sscan(p.Cursor, &from)
+		newest := slices.Clone(th.turns)
+		slices.Reverse(newest)
+		page := object{"data": newest[from:min(from+pageTurns, len(newest))]}
+		if from+pageTurns < len(newest) {
+			page["nextCursor"] = fmt.Sprint(from + pageTurns)
+		}
+		o.server.write(c, object{"id": m.ID, "result": page})
+		return true
+	}
+	o.open()
+	o.until("all that is read", func() bool {
+		in := o.hub.Inbox()
+		return len(in.Sessions) == 1 && len(o.view(id).State.Turns) >= pageTurns*maxPages
+	})
+	if got := o.text(id); strings.Count(got, "which nod did not read") != 1 {
+		t.Errorf("the page says %q", got)
+	}
+}
