@@ -165,7 +165,7 @@ func (s *Server) showOlder(c echo.Context, status int, provider, cursor string, 
 // recall opens one of them.
 func (s *Server) recall(c echo.Context) error {
 	provider, uri := c.FormValue("agent"), c.FormValue("session")
-	id, ok := strings.CutPrefix(uri, "ahp-session:/")
+	id, ok := strings.CutPrefix(uri, state.SessionScheme)
 	if !ok {
 		return problemNoPage
 	}

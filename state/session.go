@@ -2,7 +2,9 @@ package state
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -191,6 +193,27 @@ type MessageOrigin struct {
 	Kind string `json:"kind"` // user or systemNotification
 
 	Unknown *jsontext.Value `json:",embed"`
+}
+
+// SessionScheme begins the URI of every session that nod knows: what follows is the
+// session's id, which is safe in an address.
+const SessionScheme = "ahp-session:/"
+
+// MaxTitle bounds a title that is made of a message, in characters.
+const MaxTitle = 80
+
+// TitleOf makes a session's title of a message: its first line, cut.
+func TitleOf(message string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	if r := []rune(line); len(r) > MaxTitle {
+		line = string(r[:MaxTitle-1]) + "…"
+	}
+	return line
+}
+
+// HasTurn reports whether a turn of that id is, or was, one of the session's.
+func (s *Session) HasTurn(id string) bool {
+	return s.ActiveTurn != nil && s.ActiveTurn.ID == id || slices.ContainsFunc(s.Turns, func(t *Turn) bool { return t.ID == id })
 }
 
 // UserMessage returns a message written by a person.

@@ -14,7 +14,7 @@ import (
 )
 
 // uriScheme begins the URI of a session; the thread's id follows.
-const uriScheme = "ahp-session:/"
+const uriScheme = state.SessionScheme
 
 // threadID returns the thread that a session is.
 func threadID(s *state.Session) string { return strings.TrimPrefix(s.Summary.Resource, uriScheme) }
@@ -24,8 +24,6 @@ const (
 	// pages a session that nod sees for the first time begins with.
 	pageTurns = 25
 	maxPages  = 8
-	// maxTitle bounds a title that is made of a message, in characters.
-	maxTitle = 80
 	// attachTries and attachPause are for a thread whose file is not written yet.
 	attachTries = 6
 	attachPause = 200 * time.Millisecond
@@ -91,13 +89,7 @@ func (w wireThread) title() string {
 	if w.Name != "" {
 		return shorten(w.Name, 200)
 	}
-	return titleOf(w.Preview)
-}
-
-// titleOf makes a title of a message.
-func titleOf(message string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	return shorten(line, maxTitle)
+	return state.TitleOf(w.Preview)
 }
 
 // begin makes a thread known to the hub as a session.
@@ -240,7 +232,7 @@ func (c *conn) welcome(w wireThread) {
 }
 
 // follow subscribes to a thread that works. Its file may not be written yet, or the
-// server be slow; what the server refuses for good is not tried again.
+// server be slow, so it tries some times.
 func (c *conn) follow(id string) (err error) {
 	for try := range attachTries {
 		err = c.attach(c.ctx, id)
@@ -387,8 +379,8 @@ func united(older, newer []historyTurn) []historyTurn {
 var renumbered = regexp.MustCompile(`^item-\d+$`)
 
 // reconcile brings a session up to what a thread's history tells: turns that nod
-// has not seen, and the rest of one that it has seen the begin of. gap says that
-// there are turns in between which were not asked for.
+// has not seen, and the rest of one that it has seen the begin of. skipped says
+// that there are turns in between which were not read.
 func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w wireThread, turns []historyTurn, skipped bool) {
 	turns = slices.DeleteFunc(turns, func(t historyTurn) bool {
 		return t.RootTurnID != "" && t.RootTurnID != t.ID && hasTurn(st, turns, t.RootTurnID)
@@ -398,14 +390,10 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 		th.untitled = false
 	}
 	turns = c.withoutGhosts(st, turns)
-	known := func(t historyTurn) bool {
-		return st.ActiveTurn != nil && st.ActiveTurn.ID == t.ID ||
-			slices.ContainsFunc(st.Turns, func(x *state.Turn) bool { return x.ID == t.ID })
-	}
 	// Whatever is before the newest turn that is known has been seen, or was put away.
 	from := 0
 	for i, t := range turns {
-		if known(t) {
+		if st.HasTurn(t.ID) {
 			from, skipped = i, false
 		}
 	}
@@ -432,7 +420,7 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 				c.apply(ctx, th, listened(t.ID))
 			}
 			c.catchUp(ctx, th, t, true)
-		case known(t): // it has ended
+		case st.HasTurn(t.ID): // it has ended
 		default:
 			if i == 0 && skipped {
 				th.begin(ctx, c, t.ID, state.UserMessage(t.message()))
@@ -447,8 +435,7 @@ func (c *conn) reconcile(ctx context.Context, th *thread, st *state.Session, w w
 // hasTurn reports whether a turn is one of the thread's own: that of a sub-agent is
 // part of one of its parent.
 func hasTurn(st *state.Session, turns []historyTurn, id string) bool {
-	return slices.ContainsFunc(turns, func(t historyTurn) bool { return t.ID == id }) || slices.ContainsFunc(st.Turns, func(t *state.Turn) bool { return t.ID == id }) ||
-		st.ActiveTurn != nil && st.ActiveTurn.ID == id
+	return st.HasTurn(id) || slices.ContainsFunc(turns, func(t historyTurn) bool { return t.ID == id })
 }
 
 // gap is a line of nod's own in the transcript: something may be missing there.

@@ -290,7 +290,7 @@ func (c *conn) fork(ctx context.Context, s *state.Session, last string) (uri str
 	if id == "" {
 		return "", errors.New("codex: thread/fork was answered without a thread")
 	}
-	name := shorten(s.Summary.Title, maxTitle) + " (fork)"
+	name := shorten(s.Summary.Title, state.MaxTitle) + " (fork)"
 	if err := c.call(ctx, "thread/name/set", map[string]any{"threadId": id, "name": name}, nil); err != nil {
 		c.log.Warn("a fork keeps the name of what it was made of", "thread", id, "err", err)
 	}

@@ -294,7 +294,7 @@ func TestOlder(t *testing.T) {
 	ids := []string{}
 	for _, o := range page.Sessions {
 		ids = append(ids, o.URI)
-		if len(o.Title) > 4*maxTitle {
+		if len(o.Title) > 4*state.MaxTitle {
 			t.Errorf("a title of %d bytes", len(o.Title))
 		}
 	}

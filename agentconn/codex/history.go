@@ -106,7 +106,6 @@ func (c *conn) withoutGhosts(st *state.Session, turns []historyTurn) []historyTu
 		return turns
 	}
 	return slices.DeleteFunc(slices.Clone(turns), func(t historyTurn) bool {
-		known := slices.ContainsFunc(st.Turns, func(x *state.Turn) bool { return x.ID == t.ID }) || st.ActiveTurn != nil && st.ActiveTurn.ID == t.ID
-		return !known && t.StartedAt*1000 <= st.Summary.ModifiedAt
+		return !st.HasTurn(t.ID) && t.StartedAt*1000 <= st.Summary.ModifiedAt
 	})
 }

@@ -45,12 +45,8 @@ func (cfg Config) record() string { return filepath.Join(cfg.folder(), "app-serv
 
 func (cfg Config) errors() string { return filepath.Join(cfg.folder(), "app-server.log") }
 
-// canListen reports whether this version of Codex listens on a socket that fits.
+// canListen reports whether this version of Codex listens on a socket.
 func (cfg Config) canListen(ctx context.Context, path string) bool {
-	if len(cfg.socket()) > maxSocketName {
-		cfg.Log.Warn("the path of the data folder is too long for a socket in it, so a restart of nod ends what Codex does", "socket", cfg.socket())
-		return false
-	}
 	ctx, cancel := context.WithTimeout(ctx, helpTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "app-server", "--help")

@@ -328,7 +328,7 @@ func (th *thread) begin(ctx context.Context, c *conn, turn string, m state.Messa
 	// Of an older turn only a command may still be running.
 	maps.DeleteFunc(th.items, func(_ string, it *item) bool { return it.done || it.kind != "commandExecution" })
 	actions := []state.Action{&state.SessionTurnStarted{TurnID: turn, Message: m}}
-	if title := titleOf(m.Text); th.untitled && title != "" {
+	if title := state.TitleOf(m.Text); th.untitled && title != "" {
 		th.untitled = false
 		actions = append(actions, &state.SessionTitleChanged{Title: title})
 	}

@@ -55,7 +55,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 // that sessions outlive nod.
 func (c *conn) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
 	m := &state.SessionSummary{
-		Resource: "ahp-session:/" + strings.ToLower(rand.Text()), Provider: Provider, Status: state.StatusIdle,
+		Resource: state.SessionScheme + strings.ToLower(rand.Text()), Provider: Provider, Status: state.StatusIdle,
 		WorkingDirectory: new(state.FileURI(n.Folder)),
 	}
 	_, err := c.sink.Begin(ctx, Provider, m, nil, &state.SessionReady{}, &state.SessionModelChanged{Model: state.ModelSelection{ID: model}})

@@ -217,7 +217,7 @@ func (s *stage) delegate(title, message string, script func(*stage)) {
 		return
 	}
 	sub := *s
-	sub.uri, sub.turn = "ahp-session:/"+strings.ToLower(rand.Text()), "turn-"+rand.Text()
+	sub.uri, sub.turn = state.SessionScheme+strings.ToLower(rand.Text()), "turn-"+rand.Text()
 	sub.began, sub.parts, sub.words, sub.running, sub.failure = time.Now(), 0, 0, nil, nil
 	t.content = []state.ToolResultContent{state.SubagentContent(sub.uri, title)}
 	s.running = t

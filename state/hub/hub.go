@@ -68,7 +68,7 @@ var (
 )
 
 // uriScheme begins the URI of every session that nod creates.
-const uriScheme = "ahp-session:/"
+const uriScheme = state.SessionScheme
 
 // Hub is the owner of all sessions. Use New.
 type Hub struct {
@@ -247,18 +247,8 @@ func (h *Hub) Create(ctx context.Context, n state.NewSession, prompt string) (id
 	}
 	ctx = context.WithoutCancel(ctx) // the agent has it now, whether or not the browser waits
 	id = strings.TrimPrefix(uri, uriScheme)
-	h.Apply(ctx, uri, state.Source{}, state.Envelope{Channel: uri, Action: &state.SessionTitleChanged{Title: title(prompt)}})
+	h.Apply(ctx, uri, state.Source{}, state.Envelope{Channel: uri, Action: &state.SessionTitleChanged{Title: state.TitleOf(prompt)}})
 	return id, h.Send(ctx, id, state.UserMessage(prompt))
-}
-
-// title makes a session's title of its first message.
-func title(prompt string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
-	const longest = 80
-	if r := []rune(line); len(r) > longest {
-		line = string(r[:longest-1]) + "…"
-	}
-	return line
 }
 
 // Send starts a turn with a person's message. Of two that are sent at once, one

@@ -313,7 +313,7 @@ func (s *session) beginAnew(ctx context.Context, st *state.Session, cut int) err
 		}
 	}
 	kept := slices.DeleteFunc(slices.Clone(s.approvals), func(a *approvals.Approval) bool {
-		return !a.Open() && !hasTurn(st, a.Request.TurnID)
+		return !a.Open() && a.Request.TurnID != "" && !st.HasTurn(a.Request.TurnID)
 	})
 	rows := make([]journal.Approval, len(kept))
 	for i, a := range kept {
@@ -340,11 +340,6 @@ func (s *session) beginAnew(ctx context.Context, st *state.Session, cut int) err
 	s.changes.reset(seq)
 	wake(s.watchers)
 	return nil
-}
-
-func hasTurn(st *state.Session, id string) bool {
-	return id == "" || st.ActiveTurn != nil && st.ActiveTurn.ID == id ||
-		slices.ContainsFunc(st.Turns, func(t *state.Turn) bool { return t.ID == id })
 }
 
 // bounded cuts a text that grows beyond maxText, and says so in it once. It

@@ -296,7 +296,7 @@ func (s *session) startChildren(n *next, a state.Action) error {
 		m := *s.state.Summary
 		child.state = &state.Session{
 			Summary: &state.SessionSummary{
-				Resource: uri, Provider: m.Provider, Title: title(state.Value(c.Title)), Status: state.StatusIdle,
+				Resource: uri, Provider: m.Provider, Title: state.TitleOf(state.Value(c.Title)), Status: state.StatusIdle,
 				CreatedAt: n.at, ModifiedAt: n.at, Model: m.Model, WorkingDirectory: m.WorkingDirectory,
 			},
 			Lifecycle: state.LifecycleReady, Turns: []*state.Turn{},

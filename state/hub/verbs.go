@@ -274,7 +274,7 @@ func (s *session) stopped(t *state.ActiveTurn) string {
 		if call.InvocationMessage != nil && call.InvocationMessage.Text != "" {
 			what = call.InvocationMessage.Text
 		}
-		what = "“" + title(what) + "”"
+		what = "“" + state.TitleOf(what) + "”"
 		if began := s.began(call); began > 0 {
 			what += fmt.Sprintf(" (for %v)", (time.Duration(s.hub.now()-began) * time.Millisecond).Round(time.Second))
 		}
