@@ -18,9 +18,11 @@ var mayImport = map[string][]string{
 	"state/schematest":          {}, // for tests only
 	"state/hub":                 {"state", "state/approvals", "state/crashpoint", "state/journal", "state/snapshot"},
 
-	"agentconn":       {"state"},
-	"agentconn/codex": {"agentconn", "state"},
-	"agentconn/demo":  {"agentconn", "state"},
+	"agentconn":              {"state"},
+	"agentconn/codex":        {"agentconn", "state"},
+	"agentconn/copilot":      {"agentconn", "agentconn/copilot/keep", "state"},
+	"agentconn/copilot/keep": {"agentconn"},
+	"agentconn/demo":         {"agentconn", "state"},
 
 	"static":         {},
 	"views/ansi":     {},
