@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -87,7 +88,7 @@ func (w wireThread) hidden() bool {
 
 func (w wireThread) title() string {
 	if w.Name != "" {
-		return shorten(w.Name, 200)
+		return plain.Shorten(w.Name, 200)
 	}
 	return state.TitleOf(w.Preview)
 }
@@ -200,7 +201,7 @@ func (c *conn) regain(id string) {
 	case err == nil, c.ctx.Err() != nil, errors.Is(err, errLost): // the next link looks after it
 		return
 	case errors.As(err, &refused):
-		c.sink.Gone(c.ctx, uriScheme+id, "Codex cannot go on with this session: it says “"+shorten(refused.Message, 300)+"”.")
+		c.sink.Gone(c.ctx, uriScheme+id, "Codex cannot go on with this session: it says “"+plain.Shorten(refused.Message, 300)+"”.")
 	default:
 		c.sink.Gone(c.ctx, uriScheme+id, "Codex does not say how this session is, so nod has ended its turn here. Open it in a terminal to see.")
 	}
@@ -519,9 +520,9 @@ func (th *thread) recall(st *state.Session) {
 		switch p := p.(type) {
 		case *state.MarkdownPart:
 			it := of(p.ID)
-			it.said, it.unheard = text{part: p.ID, bytes: []byte(p.Content.String())}, p.Meta["nod.joined"] != nil
+			it.said, it.unheard = growing{part: p.ID, bytes: []byte(p.Content.String())}, p.Meta["nod.joined"] != nil
 		case *state.ReasoningPart:
-			it, has := of(p.ID), text{part: p.ID, bytes: []byte(p.Content.String())}
+			it, has := of(p.ID), growing{part: p.ID, bytes: []byte(p.Content.String())}
 			it.unheard = p.Meta["nod.joined"] != nil
 			if p.Meta["nod.thoughts"] != nil {
 				it.thoughts = has

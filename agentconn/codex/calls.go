@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -143,26 +143,26 @@ func (c *conn) progress(ctx context.Context, th *thread, p params) {
 // ---- commands ----
 
 func commandRow(w wireItem) row {
-	r := row{tool: "shell", name: "Run a command", does: w.summary(), input: w.Command, meta: state.Meta{"nod.input": value("command")}}
+	r := row{tool: "shell", name: "Run a command", does: w.summary(), input: w.Command, meta: state.Meta{"nod.input": plain.Value("command")}}
 	if w.Source == "userShell" {
 		r.name = "A command that a person ran"
 	}
 	if w.Cwd != "" {
-		r.meta["nod.cwd"] = value(w.Cwd)
+		r.meta["nod.cwd"] = plain.Value(w.Cwd)
 	}
 	var about []string
 	for _, a := range w.CommandActions {
 		switch a.Type {
 		case "read":
-			about = append(about, joined(" ", "reads", cmp.Or(a.Path, a.Name)))
+			about = append(about, plain.Joined(" ", "reads", cmp.Or(a.Path, a.Name)))
 		case "listFiles":
-			about = append(about, joined(" in ", "lists files", a.Path))
+			about = append(about, plain.Joined(" in ", "lists files", a.Path))
 		case "search":
-			about = append(about, joined(" in ", joined(" for ", "searches", a.Query), a.Path))
+			about = append(about, plain.Joined(" in ", plain.Joined(" for ", "searches", a.Query), a.Path))
 		}
 	}
 	if len(about) > 0 {
-		r.meta["nod.about"] = value(shorten(strings.Join(about, ", "), maxNote))
+		r.meta["nod.about"] = plain.Value(plain.Shorten(strings.Join(about, ", "), plain.MaxNote))
 	}
 	return r
 }
@@ -192,7 +192,7 @@ func (c *conn) typed(ctx context.Context, th *thread, p params) {
 	}
 	th.typed++
 	id := fmt.Sprintf("%s/typed/%d", p.ItemID, th.typed)
-	call := item{id: id, turn: p.TurnID, row: row{does: joined(": ", "Typed into a command", into), input: cut(p.Stdin, maxInput)}}
+	call := item{id: id, turn: p.TurnID, row: row{does: plain.Joined(": ", "Typed into a command", into), input: plain.Cut(p.Stdin, plain.MaxInput)}}
 	c.applyOnce(ctx, th, th.started(p.TurnID, id),
 		&state.SessionToolCallStart{TurnID: p.TurnID, ToolCallID: id, ToolName: "write_stdin", DisplayName: "Type into a command"}, call.ready(),
 		&state.SessionToolCallComplete{TurnID: p.TurnID, ToolCallID: id, Result: state.ToolCallResult{Success: true, PastTenseMessage: state.Plain(call.row.does)}})
@@ -268,13 +268,13 @@ func pastTense(status, done string) string {
 	if status == "completed" {
 		return done
 	}
-	return "Not done (" + shorten(status, 20) + "): "
+	return "Not done (" + plain.Shorten(status, 20) + "): "
 }
 
 // ---- file changes ----
 
 func changeRow(w wireItem) row {
-	return row{tool: "apply_patch", name: "Edit files", does: "Edit " + fileNames(w.Changes), input: unified(w.Changes), meta: state.Meta{"nod.input": value("diff")}}
+	return row{tool: "apply_patch", name: "Edit files", does: "Edit " + fileNames(w.Changes), input: unified(w.Changes), meta: state.Meta{"nod.input": plain.Value("diff")}}
 }
 
 func (c *conn) patchUpdated(ctx context.Context, th *thread, p params) {
@@ -302,7 +302,7 @@ func (c *conn) finishChange(ctx context.Context, th *thread, it *item, w wireIte
 
 func mcpRow(w wireItem) row {
 	r := row{
-		tool: w.Tool, name: "Tool of an MCP server", does: joined(" · ", w.Server, w.Tool), input: indented(w.Arguments), meta: asJSON, failed: w.Status == "failed",
+		tool: w.Tool, name: "Tool of an MCP server", does: plain.Joined(" · ", w.Server, w.Tool), input: plain.Indented(w.Arguments), meta: asJSON, failed: w.Status == "failed",
 	}
 	var result struct {
 		Content           []block         `json:"content"`
@@ -311,7 +311,7 @@ func mcpRow(w wireItem) row {
 	_ = json.Unmarshal(w.Result, &result) // of what is odd there is none
 	r.result = texts(result.Content)
 	if r.result == "" {
-		r.result = indented(result.StructuredContent)
+		r.result = plain.Indented(result.StructuredContent)
 	}
 	if w.Error != nil {
 		r.failure = w.Error.Message
@@ -337,18 +337,18 @@ type block struct {
 func texts(blocks []block) string {
 	var out []string
 	for _, b := range blocks {
-		if t := joined("", b.Text, b.Resource.Text); t != "" {
+		if t := plain.Joined("", b.Text, b.Resource.Text); t != "" {
 			out = append(out, t)
 		} else {
-			out = append(out, shorten("["+joined(" ", b.Type, b.MimeType, b.Name, b.URI, b.Resource.URI)+"]", 300))
+			out = append(out, plain.Shorten("["+plain.Joined(" ", b.Type, b.MimeType, b.Name, b.URI, b.Resource.URI)+"]", 300))
 		}
 	}
-	return cut(strings.Join(out, "\n"), maxInput)
+	return plain.Cut(strings.Join(out, "\n"), plain.MaxInput)
 }
 
 func dynamicRow(w wireItem) row {
 	r := row{
-		tool: w.Tool, name: "Tool of another client", does: joined(" · ", w.Namespace, w.Tool), input: indented(w.Arguments), meta: asJSON,
+		tool: w.Tool, name: "Tool of another client", does: plain.Joined(" · ", w.Namespace, w.Tool), input: plain.Indented(w.Arguments), meta: asJSON,
 		failed: w.Status == "failed" || w.Success != nil && !*w.Success,
 	}
 	var blocks []block
@@ -368,12 +368,12 @@ func (c *conn) finishTool(ctx context.Context, th *thread, it *item, w wireItem)
 }
 
 func outputRow(w wireItem) row {
-	r := row{tool: w.Name, name: "Result of a tool", does: joined(" · ", w.Namespace, w.Name)}
+	r := row{tool: w.Name, name: "Result of a tool", does: plain.Joined(" · ", w.Namespace, w.Name)}
 	var blocks []block
 	if json.Unmarshal(w.Output, &r.result) != nil && json.Unmarshal(w.Output, &blocks) == nil {
 		r.result = texts(blocks)
 	}
-	r.result = cut(r.result, maxInput)
+	r.result = plain.Cut(r.result, plain.MaxInput)
 	return r
 }
 
@@ -381,12 +381,12 @@ func searchRow(w wireItem) row {
 	r := row{tool: "web_search", name: "Search the web"}
 	switch a := w.Action; a.Type {
 	case "openPage":
-		r.does = joined(" ", "Open the page", a.URL)
+		r.does = plain.Joined(" ", "Open the page", a.URL)
 	case "findInPage":
-		r.does = joined(" in ", "Look for “"+a.Pattern+"”", a.URL)
+		r.does = plain.Joined(" in ", "Look for “"+a.Pattern+"”", a.URL)
 	default:
 		words := cmp.Or(w.Query, a.Query, strings.Join(a.Queries, ", "))
-		r.does = joined(" for ", "Search the web", shorten(words, maxNote))
+		r.does = plain.Joined(" for ", "Search the web", plain.Shorten(words, plain.MaxNote))
 	}
 	var results []struct {
 		Title string `json:"title"`
@@ -397,9 +397,9 @@ func searchRow(w wireItem) row {
 	}
 	var lines []string
 	for _, x := range results {
-		lines = append(lines, joined(" — ", x.Title, x.URL))
+		lines = append(lines, plain.Joined(" — ", x.Title, x.URL))
 	}
-	r.result = cut(joined("\n", lines...), maxInput)
+	r.result = plain.Cut(plain.Joined("\n", lines...), plain.MaxInput)
 	return r
 }
 
@@ -408,7 +408,7 @@ func imageRow(w wireItem) row {
 	if w.Type == "imageView" {
 		return row{tool: "view_image", name: "Look at an image", does: "Look at " + w.Path}
 	}
-	r := row{tool: "image_generation", name: "Make an image", does: joined(": ", "Make an image", shorten(w.RevisedPrompt, maxNote)), failed: w.Status == "failed"}
+	r := row{tool: "image_generation", name: "Make an image", does: plain.Joined(": ", "Make an image", plain.Shorten(w.RevisedPrompt, plain.MaxNote)), failed: w.Status == "failed"}
 	if w.SavedPath != "" {
 		r.result = "Saved as " + w.SavedPath
 	}
@@ -431,7 +431,7 @@ func compactionRow(wireItem) row {
 }
 
 func unknownRow(w wireItem) row {
-	return row{tool: w.Type, name: w.Type, does: "Codex: " + shorten(w.Type, 80), input: indented(w.raw), meta: asJSON, failed: w.Status == "failed"}
+	return row{tool: w.Type, name: w.Type, does: "Codex: " + plain.Shorten(w.Type, 80), input: plain.Indented(w.raw), meta: asJSON, failed: w.Status == "failed"}
 }
 
 // ---- sub-agents ----
@@ -446,11 +446,11 @@ var collabVerbs = map[string]string{
 func collabRow(w wireItem) row {
 	does := collabVerbs[w.Tool]
 	if does == "" {
-		does = "Sub-agents: " + shorten(w.Tool, 80)
+		does = "Sub-agents: " + plain.Shorten(w.Tool, 80)
 	}
 	task, _, _ := strings.Cut(strings.TrimSpace(w.Prompt), "\n")
 	r := row{
-		tool: w.Tool, name: "Sub-agent", does: joined(": ", does, shorten(task, 200)), input: cut(w.Prompt, maxInput),
+		tool: w.Tool, name: "Sub-agent", does: plain.Joined(": ", does, plain.Shorten(task, 200)), input: plain.Cut(w.Prompt, plain.MaxInput),
 		failed: w.Status == "failed" || w.Status == "interrupted",
 	}
 	for _, id := range w.Receivers {
@@ -459,15 +459,15 @@ func collabRow(w wireItem) row {
 	var states []string
 	for _, id := range slices.Sorted(maps.Keys(w.AgentsStates)) {
 		s := w.AgentsStates[id]
-		states = append(states, joined(": ", s.Status, s.Message))
+		states = append(states, plain.Joined(": ", s.Status, s.Message))
 	}
-	r.result = cut(strings.Join(states, "\n"), maxInput)
+	r.result = plain.Cut(strings.Join(states, "\n"), plain.MaxInput)
 	return r
 }
 
 func activityRow(w wireItem) row {
-	r := row{tool: "sub_agent", name: "Sub-agent", does: joined(" ", "Sub-agent", w.AgentPath, w.ActivityKind)}
-	r.addAgent(w.AgentThreadID, joined(" ", "Sub-agent", w.AgentPath))
+	r := row{tool: "sub_agent", name: "Sub-agent", does: plain.Joined(" ", "Sub-agent", w.AgentPath, w.ActivityKind)}
+	r.addAgent(w.AgentThreadID, plain.Joined(" ", "Sub-agent", w.AgentPath))
 	return r
 }
 
@@ -475,39 +475,9 @@ func activityRow(w wireItem) row {
 // UUID can.
 func (r *row) addAgent(thread, title string) {
 	if thread != "" && len(thread) <= 64 && strings.Trim(thread, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" {
-		r.agents = append(r.agents, agent{thread, shorten(title, 200)})
+		r.agents = append(r.agents, agent{thread, plain.Shorten(title, 200)})
 	}
 }
-
-// ---- texts ----
-
-const (
-	// maxInput bounds, in bytes, what a call that nod has no form for is given and
-	// what it returns: nobody reads more.
-	maxInput = 64 << 10
-	// maxNote bounds a sentence of Codex, in characters.
-	maxNote = 2000
-)
 
 // asJSON says that the input of a call is JSON for reading.
-var asJSON = state.Meta{"nod.input": value("json")}
-
-// indented is JSON for reading.
-func indented(raw []byte) string {
-	if len(raw) == 0 || string(raw) == "null" {
-		return ""
-	}
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return cut(string(raw), maxInput)
-	}
-	return cut(b.String(), maxInput)
-}
-
-// cut cuts s to about n bytes and says how many are missing.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + fmt.Sprintf("\n… %d bytes more", len(s)-n)
-}
+var asJSON = state.Meta{"nod.input": plain.Value("json")}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"nod/agentconn"
+	"nod/agentconn/plain"
 )
 
 const (
@@ -156,12 +157,12 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 func whyLost(greeted, ended error, rubbish, lastWords string) error {
 	quote := ""
 	if lastWords != "" {
-		quote = " Its last words: “" + shorten(lastWords, 200) + "”."
+		quote = " Its last words: “" + plain.Shorten(lastWords, 200) + "”."
 	}
 	cause := errors.Join(greeted, ended)
 	switch {
 	case rubbish != "":
-		return &agentconn.PublicError{Message: "The program called codex printed something that is not Codex's protocol (“" + shorten(rubbish, 80) +
+		return &agentconn.PublicError{Message: "The program called codex printed something that is not Codex's protocol (“" + plain.Shorten(rubbish, 80) +
 			"”). Is another program of that name first on PATH, or is this Codex too old? nod needs 0.122 or newer.", Err: cause}
 	case greeted != nil && !errors.Is(greeted, context.Canceled):
 		return &agentconn.PublicError{Message: "Codex did not come up as nod expects it." + quote + " Run “codex app-server” in a terminal to see what it says; nod needs Codex 0.122 or newer.", Err: cause}
@@ -179,14 +180,6 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// shorten cuts s to at most n characters and marks the cut.
-func shorten(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }
 
 // version is Codex's own: as it says it, and the numbers in it.
@@ -221,7 +214,7 @@ func (g greeting) version() (v version, err error) {
 		return v, errors.New("codex: the answer to initialize names no version")
 	}
 	text, _, _ := strings.Cut(rest, " ")
-	v.text = shorten(text, 40)
+	v.text = plain.Shorten(text, 40)
 	_, _ = fmt.Sscanf(text, "%d.%d.%d", &v.numbers[0], &v.numbers[1], &v.numbers[2]) // one without numbers is taken for an old one
 	return v, nil
 }
@@ -281,7 +274,7 @@ func (c *conn) read(ctx context.Context) (rubbish string, err error) {
 			if id := answerID.FindSubmatch(line); cut && id != nil {
 				c.answered(message{ID: id[1], Error: errTooLong})
 			} else if cut || json.Unmarshal(line, &m) != nil || (m.Method == "" && m.ID == nil) {
-				c.log.Warn("a line that is no message", "bytes", len(line), "cut", cut, "start", shorten(string(line[:min(len(line), 200)]), 200))
+				c.log.Warn("a line that is no message", "bytes", len(line), "cut", cut, "start", plain.Shorten(string(line[:min(len(line), 200)]), 200))
 				if odd++; !spoke && (cut || odd > bannerLines) && rubbish == "" {
 					rubbish = printable(string(line[:min(len(line), 400)]))
 					c.stop()

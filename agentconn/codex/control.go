@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"nod/agentconn"
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -290,7 +291,7 @@ func (c *conn) fork(ctx context.Context, s *state.Session, last string) (uri str
 	if id == "" {
 		return "", errors.New("codex: thread/fork was answered without a thread")
 	}
-	name := shorten(s.Summary.Title, state.MaxTitle) + " (fork)"
+	name := plain.Shorten(s.Summary.Title, state.MaxTitle) + " (fork)"
 	if err := c.call(ctx, "thread/name/set", map[string]any{"threadId": id, "name": name}, nil); err != nil {
 		c.log.Warn("a fork keeps the name of what it was made of", "thread", id, "err", err)
 	}
@@ -305,7 +306,7 @@ func publicly(err error, sentence string) error {
 	case err == nil || errors.As(err, &p):
 		return err
 	case errors.As(err, &r):
-		return &agentconn.PublicError{Message: sentence + ". It says: “" + shorten(r.Message, 300) + "”.", Err: err}
+		return &agentconn.PublicError{Message: sentence + ". It says: “" + plain.Shorten(r.Message, 300) + "”.", Err: err}
 	}
 	return &agentconn.PublicError{Message: sentence + ". The log says why; try again.", Err: err}
 }

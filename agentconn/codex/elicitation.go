@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"nod/agentconn/forms"
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -26,10 +27,10 @@ func (c *conn) askElicitation(ctx context.Context, th *thread, p requestParams, 
 		{ID: "cancel", Label: "Cancel", Kind: state.OptionDeny, Group: new(forSession)},
 	}
 	r.Caution = caution(r.Params, "threadId", "turnId", "serverName", "environmentId", "mode", "_meta", "message", "requestedSchema", "url", "elicitationId")
-	meta := members(p.Meta)
+	meta := forms.Members(p.Meta)
 	switch p.Mode {
 	case "form":
-		questions, ok := formQuestions(p.RequestedSchema)
+		questions, ok := forms.Questions(p.RequestedSchema)
 		if r.Questions.Questions = questions; !ok {
 			r.Caution = cannotShow("requestedSchema")
 		}
@@ -41,15 +42,15 @@ func (c *conn) askElicitation(ctx context.Context, th *thread, p requestParams, 
 		}
 	default: // such as openai/userVerification, which wants a proof of the device
 		r.Kind, r.Reason, r.Questions = state.RequestElsewhere, p.Message, nil
-		r.Caution = "Another program has to answer this (" + shorten(p.Mode, 60) + "): open Codex itself, or refuse it here."
+		r.Caution = "Another program has to answer this (" + plain.Shorten(p.Mode, 60) + "): open Codex itself, or refuse it here."
 	}
-	switch kind, _ := asText(memberOf(meta, "codex_approval_kind")); {
+	switch kind, _ := forms.AsText(forms.MemberOf(meta, "codex_approval_kind")); {
 	case kind == "mcp_tool_call" && p.Mode == "form":
 		toToolCall(&r, p, meta)
 	case kind != "":
 		r.Caution = cannotShow("_meta.codex_approval_kind: " + kind)
 	default:
-		r.Details = rest(meta)
+		r.Details = forms.Rest(meta)
 	}
 	c.askFree(ctx, th, r)
 	return true
@@ -71,18 +72,18 @@ func toolOptions(persist []string) []state.ConfirmationOption {
 }
 
 // toToolCall makes a request one about running a tool.
-func toToolCall(r *state.Request, p requestParams, meta []member) {
-	tool, _ := asText(memberOf(meta, "tool_name"))
-	title, _ := asText(memberOf(meta, "tool_title"))
-	connector, _ := asText(memberOf(meta, "connector_name"))
+func toToolCall(r *state.Request, p requestParams, meta []forms.Member) {
+	tool, _ := forms.AsText(forms.MemberOf(meta, "tool_name"))
+	title, _ := forms.AsText(forms.MemberOf(meta, "tool_title"))
+	connector, _ := forms.AsText(forms.MemberOf(meta, "connector_name"))
 	r.Kind, r.Reason, r.Questions.Message = state.RequestTool, p.Message, nil
 	r.Title = "Run the tool “" + cmp.Or(tool, title) + "” of “" + cmp.Or(connector, p.ServerName) + "”?"
 	if tool == "" && title == "" {
 		r.Title = "Run a tool of “" + cmp.Or(connector, p.ServerName) + "”?"
 	}
 	var persist []string
-	if raw := memberOf(meta, "persist"); json.Unmarshal(raw, &persist) != nil { // one word, or a list of them
-		word, _ := asText(raw)
+	if raw := forms.MemberOf(meta, "persist"); json.Unmarshal(raw, &persist) != nil { // one word, or a list of them
+		word, _ := forms.AsText(raw)
 		persist = []string{word}
 	}
 	r.Options = toolOptions(persist)
@@ -94,34 +95,34 @@ func toToolCall(r *state.Request, p requestParams, meta []member) {
 		DisplayName string          `json:"display_name"`
 		Value       json.RawMessage `json:"value"`
 	}
-	_ = json.Unmarshal(memberOf(meta, "tool_params_display"), &display) // only words for what tool_params hold
-	raw := memberOf(meta, "tool_params")
-	params := members(raw)
+	_ = json.Unmarshal(forms.MemberOf(meta, "tool_params_display"), &display) // only words for what tool_params hold
+	raw := forms.MemberOf(meta, "tool_params")
+	params := forms.Members(raw)
 	if len(params) == 0 && len(raw) > 0 && string(raw) != "{}" && string(raw) != "null" {
-		params = []member{{"all of it", raw}}
+		params = []forms.Member{{Name: "all of it", Value: raw}}
 	}
 	if raw == nil {
 		for _, d := range display {
-			params = append(params, member{d.Name, d.Value})
+			params = append(params, forms.Member{Name: d.Name, Value: d.Value})
 		}
 	}
 	for _, m := range params {
-		label := "Parameter " + m.name
+		label := "Parameter " + m.Name
 		for _, d := range display {
-			if d.Name == m.name && d.DisplayName != "" && d.DisplayName != m.name {
+			if d.Name == m.Name && d.DisplayName != "" && d.DisplayName != m.Name {
 				label += " (" + d.DisplayName + ")"
 			}
 		}
-		r.Details = append(r.Details, state.Detail{Label: label, Text: m.words()})
+		r.Details = append(r.Details, state.Detail{Label: label, Text: m.Words()})
 	}
 	if len(params) == 0 {
 		r.Details = append(r.Details, state.Detail{Label: "Parameters", Text: "none"})
 	}
 	r.Details = append(r.Details, state.Detail{Label: "MCP server", Text: p.ServerName})
-	if says := hints(memberOf(meta, "tool_annotations")); says != "" {
+	if says := hints(forms.MemberOf(meta, "tool_annotations")); says != "" {
 		r.Details = append(r.Details, state.Detail{Label: "The server says that this tool", Text: says})
 	}
-	r.Details = append(r.Details, rest(meta, "codex_approval_kind", "persist", "tool_name", "tool_params", "tool_params_display", "tool_annotations")...)
+	r.Details = append(r.Details, forms.Rest(meta, "codex_approval_kind", "persist", "tool_name", "tool_params", "tool_params_display", "tool_annotations")...)
 }
 
 // hints tells what a server says of its tool.
@@ -163,162 +164,4 @@ func elicited(r state.Request, _ requestParams, d state.Decision) any {
 		content = values
 	}
 	return map[string]any{"action": action, "content": content, "_meta": meta}
-}
-
-// property is what a form says of a field (schema McpElicitationPrimitiveSchema).
-type property struct {
-	Type        string          `json:"type"`
-	Title       string          `json:"title"`
-	Description string          `json:"description"`
-	Format      string          `json:"format"`
-	Default     json.RawMessage `json:"default"`
-	Minimum     json.RawMessage `json:"minimum"`
-	Maximum     json.RawMessage `json:"maximum"`
-	MinLength   json.RawMessage `json:"minLength"`
-	MaxLength   json.RawMessage `json:"maxLength"`
-	MinItems    json.RawMessage `json:"minItems"`
-	MaxItems    json.RawMessage `json:"maxItems"`
-	choices
-	EnumNames []string `json:"enumNames"`
-	Items     *choices `json:"items"`
-}
-
-type choices struct {
-	Enum  []string      `json:"enum"`
-	OneOf []constOption `json:"oneOf"`
-	AnyOf []constOption `json:"anyOf"`
-}
-
-type constOption struct {
-	Const string `json:"const"`
-	Title string `json:"title"`
-}
-
-func (c choices) options(names []string) []state.QuestionOption {
-	var out []state.QuestionOption
-	for i, word := range c.Enum {
-		label := word
-		if i < len(names) && names[i] != "" {
-			label = names[i]
-		}
-		out = append(out, state.QuestionOption{ID: word, Label: label})
-	}
-	for _, o := range slices.Concat(c.OneOf, c.AnyOf) {
-		out = append(out, state.QuestionOption{ID: o.Const, Label: cmp.Or(o.Title, o.Const)})
-	}
-	return out
-}
-
-// formQuestions makes a question of each field of a form, in the form's order. ok
-// is false if some field is of no kind that nod knows.
-func formQuestions(schema json.RawMessage) (questions []state.Question, ok bool) {
-	var required []string
-	form := members(schema)
-	if raw := memberOf(form, "required"); raw != nil && json.Unmarshal(raw, &required) != nil {
-		return nil, false
-	}
-	for _, m := range members(memberOf(form, "properties")) {
-		var p property
-		if json.Unmarshal(m.value, &p) != nil {
-			return nil, false
-		}
-		q := state.Question{
-			ID: m.name, Kind: p.Type, Message: cmp.Or(p.Description, p.Title, m.name),
-			Required: new(slices.Contains(required, m.name)), DefaultValue: set(p.Default),
-		}
-		if p.Description != "" {
-			q.Title = new(cmp.Or(p.Title, m.name))
-		}
-		switch p.Type {
-		case "string":
-			q.Kind, q.Format, q.Min, q.Max = "text", state.Optional(p.Format), set(p.MinLength), set(p.MaxLength)
-			if q.Options = p.options(p.EnumNames); len(q.Options) > 0 {
-				q.Kind, q.Format, q.Min, q.Max = "single-select", nil, nil, nil
-			}
-		case "number", "integer":
-			q.Min, q.Max = set(p.Minimum), set(p.Maximum)
-		case "boolean":
-		case "array":
-			q.Kind, q.Min, q.Max = "multi-select", set(p.MinItems), set(p.MaxItems)
-			if p.Items != nil {
-				q.Options = p.Items.options(nil)
-			}
-			if len(q.Options) == 0 {
-				return nil, false
-			}
-		default:
-			return nil, false
-		}
-		questions = append(questions, q)
-	}
-	return questions, form != nil && unique(questions)
-}
-
-// set is a value that is there and not null.
-func set(raw json.RawMessage) jsontext.Value {
-	if string(raw) == "null" {
-		return nil
-	}
-	return jsontext.Value(raw)
-}
-
-func unique(questions []state.Question) bool {
-	known := map[string]bool{}
-	for _, q := range questions {
-		known[q.ID] = true
-	}
-	return len(known) == len(questions)
-}
-
-// member is one of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// words are what a person reads of a value: a text as it is, else JSON.
-func (m member) words() string {
-	if s, ok := asText(m.value); ok {
-		return s
-	}
-	return string(m.value)
-}
-
-// members returns those of an object in their order, nil if it is none.
-func members(raw json.RawMessage) []member {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil
-	}
-	out := []member{}
-	for d.More() {
-		name, err := d.Token()
-		var m member
-		if err != nil || d.Decode(&m.value) != nil {
-			return nil
-		}
-		m.name, _ = name.(string) // a key is nothing else
-		out = append(out, m)
-	}
-	return out
-}
-
-func memberOf(list []member, name string) json.RawMessage {
-	for _, m := range list {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return nil
-}
-
-// rest shows what else a request holds.
-func rest(list []member, shown ...string) []state.Detail {
-	var out []state.Detail
-	for _, m := range list {
-		if !slices.Contains(shown, m.name) && string(m.value) != "null" {
-			out = append(out, state.Detail{Label: strings.ReplaceAll(m.name, "_", " "), Text: m.words()})
-		}
-	}
-	return out
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -25,8 +26,8 @@ type item struct {
 	done     bool
 	sum      [sha256.Size]byte // of what it was when it was done
 	again    int               // how many items had its id before it
-	said     text              // of a message, or of a summary of thoughts
-	thoughts text              // of the thoughts themselves
+	said     growing           // of a message, or of a summary of thoughts
+	thoughts growing           // of the thoughts themselves
 	row      row               // of a tool call, as it is shown
 	terminal string            // URI
 	written  int               // bytes to the terminal; -1: not known
@@ -34,8 +35,8 @@ type item struct {
 	content  []state.ToolResultContent
 }
 
-// text is a text of an item that grows.
-type text struct {
+// growing is a text of an item that grows.
+type growing struct {
 	part    string // that shows it; "" before there is one
 	bytes   []byte
 	section int
@@ -274,9 +275,9 @@ func (w wireItem) message() string {
 			name = ""
 		}
 		kind := strings.ToLower(strings.TrimPrefix(in.Type, "local"))
-		lines = append(lines, shorten("["+joined(": ", kind, joined(" ", in.Name, in.Path, name, in.FileID))+"]", 300))
+		lines = append(lines, plain.Shorten("["+plain.Joined(": ", kind, plain.Joined(" ", in.Name, in.Path, name, in.FileID))+"]", 300))
 	}
-	return joined("\n", lines...)
+	return plain.Joined("\n", lines...)
 }
 
 // userSaid shows what was said to a turn that runs. The message that a turn began
@@ -293,7 +294,7 @@ func (c *conn) userSaid(ctx context.Context, th *thread, it *item, w wireItem) {
 	}
 	th.heard = true
 	c.applyOnce(ctx, th, th.started(it.turn, it.id), &state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
-		Content: state.Plain(message), Meta: state.Meta{"nod.said": value("user")},
+		Content: state.Plain(message), Meta: state.Meta{"nod.said": plain.Value("user")},
 	}})
 }
 
@@ -319,7 +320,7 @@ func (c *conn) thoughtDelta(ctx context.Context, th *thread, p params) {
 	c.growSection(ctx, th, it, &it.thoughts, it.id+"/thoughts", p.ContentIndex, p.Delta)
 }
 
-func (c *conn) growSection(ctx context.Context, th *thread, it *item, t *text, part string, section int, delta string) {
+func (c *conn) growSection(ctx context.Context, th *thread, it *item, t *growing, part string, section int, delta string) {
 	if section != t.section && len(t.bytes) > 0 {
 		delta = sectionBreak + delta
 	}
@@ -330,12 +331,12 @@ func (c *conn) growSection(ctx context.Context, th *thread, it *item, t *text, p
 const sectionBreak = "\n\n"
 
 // grow adds to a text. The part that shows it begins with the first of it.
-func (c *conn) grow(ctx context.Context, th *thread, it *item, t *text, part, delta string) {
+func (c *conn) grow(ctx context.Context, th *thread, it *item, t *growing, part, delta string) {
 	if t.part == "" {
 		t.part = part
 		meta := state.Meta{}
 		if it.unheard {
-			meta["nod.joined"] = value(true)
+			meta["nod.joined"] = plain.Value(true)
 		}
 		c.applyOnce(ctx, th, th.started(it.turn, part), it.shows(part, "", meta))
 	}
@@ -346,10 +347,10 @@ func (c *conn) grow(ctx context.Context, th *thread, it *item, t *text, part, de
 // shows is the action that shows a text of the item.
 func (it *item) shows(part, content string, meta state.Meta) state.Action {
 	if it.wire.Phase != "" {
-		meta["nod.phase"] = value(it.wire.Phase)
+		meta["nod.phase"] = plain.Value(it.wire.Phase)
 	}
 	if strings.HasSuffix(part, "/thoughts") {
-		meta["nod.thoughts"] = value("raw")
+		meta["nod.thoughts"] = plain.Value("raw")
 	}
 	if len(meta) == 0 {
 		meta = nil
@@ -370,7 +371,7 @@ func (it *item) adds(part, delta string) state.Action {
 
 // finished returns the actions that make a text whole. The completed text is the
 // truth: what was streamed gives way to it if it is another one, or has no begin.
-func (it *item) finished(t *text, part, whole string) []state.Action {
+func (it *item) finished(t *growing, part, whole string) []state.Action {
 	rest, goesOn := strings.CutPrefix(whole, string(t.bytes))
 	switch {
 	case t.part == "" && whole == "":
@@ -378,7 +379,7 @@ func (it *item) finished(t *text, part, whole string) []state.Action {
 	case t.part == "":
 		return []state.Action{it.shows(part, whole, state.Meta{})}
 	case !goesOn || it.unheard && whole != "":
-		return []state.Action{it.shows(part+"/completed", whole, state.Meta{"nod.supersedes": value(t.part)})}
+		return []state.Action{it.shows(part+"/completed", whole, state.Meta{"nod.supersedes": plain.Value(t.part)})}
 	case rest != "":
 		return []state.Action{it.adds(part, rest)}
 	}
@@ -406,7 +407,7 @@ func questionsPart(qs []question) state.ResponsePart {
 			b.WriteString("• " + o + "\n")
 		}
 	}
-	return &state.NotificationPart{Content: state.Plain(b.String()), Meta: state.Meta{"nod.questions": value(qs)}}
+	return &state.NotificationPart{Content: state.Plain(b.String()), Meta: state.Meta{"nod.questions": plain.Value(qs)}}
 }
 
 func (c *conn) finishReasoning(ctx context.Context, th *thread, it *item, w wireItem) {
@@ -420,14 +421,14 @@ func (c *conn) finishReasoning(ctx context.Context, th *thread, it *item, w wire
 func (c *conn) reviewBegins(ctx context.Context, th *thread, it *item, w wireItem) {
 	th.reviews = true
 	c.applyOnce(ctx, th, th.started(it.turn, it.id), &state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
-		Content: state.Plain(joined(": ", "A review begins", shorten(w.Review, maxNote))), Meta: state.Meta{"nod.review": value("begin")},
+		Content: state.Plain(plain.Joined(": ", "A review begins", plain.Shorten(w.Review, plain.MaxNote))), Meta: state.Meta{"nod.review": plain.Value("begin")},
 	}})
 }
 
 // reviewEnds shows what a review found.
 func (c *conn) reviewEnds(ctx context.Context, th *thread, it *item, w wireItem) {
 	actions := []state.Action{&state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
-		Content: state.Plain("The review has ended"), Meta: state.Meta{"nod.review": value("end")},
+		Content: state.Plain("The review has ended"), Meta: state.Meta{"nod.review": plain.Value("end")},
 	}}}
 	if th.review, th.reviews = w.Review, false; w.Review != "" {
 		actions = append(actions, it.shows(it.id, w.Review, state.Meta{}))
@@ -441,11 +442,6 @@ func (c *conn) hookPrompt(ctx context.Context, th *thread, it *item, w wireItem)
 		texts = append(texts, f.Text)
 	}
 	c.applyOnce(ctx, th, th.finished(it.turn, it.id), &state.SessionResponsePart{TurnID: it.turn, Part: &state.NotificationPart{
-		Content: state.Plain(joined(": ", "A hook says to the agent", shorten(strings.Join(texts, "\n"), maxNote))),
+		Content: state.Plain(plain.Joined(": ", "A hook says to the agent", plain.Shorten(strings.Join(texts, "\n"), plain.MaxNote))),
 	}})
-}
-
-// joined puts what is not empty together.
-func joined(separator string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
 }

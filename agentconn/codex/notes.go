@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -47,9 +48,9 @@ const (
 )
 
 func notePart(level, text string) state.ResponsePart {
-	p := &state.NotificationPart{Content: state.Plain(shorten(text, maxNote))}
+	p := &state.NotificationPart{Content: state.Plain(plain.Shorten(text, plain.MaxNote))}
 	if level != plainNote {
-		p.Meta = state.Meta{"nod.level": value(level)}
+		p.Meta = state.Meta{"nod.level": plain.Value(level)}
 	}
 	return p
 }
@@ -65,7 +66,7 @@ func (c *conn) note(ctx context.Context, th *thread, part state.ResponsePart) {
 
 // announce shows something that is about no thread, once.
 func (c *conn) announce(ctx context.Context, level, text string) {
-	if text = shorten(text, maxNote); slices.Contains(c.board.told, text) {
+	if text = plain.Shorten(text, plain.MaxNote); slices.Contains(c.board.told, text) {
 		return
 	}
 	c.board.told = newest(append(c.board.told, text), maxTold)
@@ -107,8 +108,8 @@ func (c *conn) unknownNote(ctx context.Context, th *thread, method string, line 
 		return
 	}
 	c.note(ctx, th, &state.NotificationPart{
-		Content: state.Plain("Codex says something that this nod does not understand: " + shorten(method, 80)),
-		Meta:    state.Meta{"nod.raw": value(cut(indented(line), maxRaw))},
+		Content: state.Plain("Codex says something that this nod does not understand: " + plain.Shorten(method, 80)),
+		Meta:    state.Meta{"nod.raw": plain.Value(plain.Cut(plain.Indented(line), maxRaw))},
 	})
 }
 
@@ -118,7 +119,7 @@ func (c *conn) activity(ctx context.Context, th *thread, text string) {
 		return
 	}
 	th.active = true
-	c.apply(ctx, th, &state.SessionActivityChanged{Activity: new(shorten(text, 200))})
+	c.apply(ctx, th, &state.SessionActivityChanged{Activity: new(plain.Shorten(text, 200))})
 }
 
 // ---- about a thread ----
@@ -130,7 +131,7 @@ type nameNote struct {
 
 func (c *conn) nameUpdated(ctx context.Context, th *thread, p nameNote) {
 	if p.ThreadName != "" {
-		c.apply(ctx, th, &state.SessionTitleChanged{Title: shorten(p.ThreadName, 200)})
+		c.apply(ctx, th, &state.SessionTitleChanged{Title: plain.Shorten(p.ThreadName, 200)})
 	}
 }
 
@@ -144,7 +145,7 @@ type goalNote struct {
 
 // goalUpdated comes whenever tokens are counted; it is told when the goal changes.
 func (c *conn) goalUpdated(ctx context.Context, th *thread, p goalNote) {
-	goal := joined(": ", "Goal ("+shorten(p.Goal.Status, 40)+")", p.Goal.Objective)
+	goal := plain.Joined(": ", "Goal ("+plain.Shorten(p.Goal.Status, 40)+")", p.Goal.Objective)
 	if goal != th.goal {
 		th.goal = goal
 		c.note(ctx, th, notePart(plainNote, goal))
@@ -161,11 +162,11 @@ type environmentNote struct {
 }
 
 func (c *conn) environmentConnected(ctx context.Context, th *thread, p environmentNote) {
-	c.note(ctx, th, notePart(plainNote, "The environment “"+shorten(p.ID, 80)+"” is connected."))
+	c.note(ctx, th, notePart(plainNote, "The environment “"+plain.Shorten(p.ID, 80)+"” is connected."))
 }
 
 func (c *conn) environmentDisconnected(ctx context.Context, th *thread, p environmentNote) {
-	c.note(ctx, th, notePart(warnNote, "The environment “"+shorten(p.ID, 80)+"” is disconnected: what runs there cannot be reached."))
+	c.note(ctx, th, notePart(warnNote, "The environment “"+plain.Shorten(p.ID, 80)+"” is disconnected: what runs there cannot be reached."))
 }
 
 type spokenNote struct {
@@ -176,7 +177,7 @@ type spokenNote struct {
 
 // spoken is what was said in a voice session of another client.
 func (c *conn) spoken(ctx context.Context, th *thread, p spokenNote) {
-	c.note(ctx, th, notePart(plainNote, joined(": ", "Spoken ("+shorten(p.Role, 40)+")", p.Text)))
+	c.note(ctx, th, notePart(plainNote, plain.Joined(": ", "Spoken ("+plain.Shorten(p.Role, 40)+")", p.Text)))
 }
 
 type errorParams struct {
@@ -200,7 +201,7 @@ func (c *conn) errorNote(ctx context.Context, th *thread, p errorParams) {
 	case th.turn != "" && p.TurnID == th.turn:
 		th.failure = sentence
 	default:
-		c.note(ctx, th, notePart(warnNote, joined(": ", "Codex reports an error", sentence)))
+		c.note(ctx, th, notePart(warnNote, plain.Joined(": ", "Codex reports an error", sentence)))
 	}
 }
 
@@ -237,7 +238,7 @@ type reroutedNote struct {
 }
 
 func (c *conn) rerouted(ctx context.Context, th *thread, p reroutedNote) {
-	c.note(ctx, th, notePart(warnNote, "Another model answers: "+p.To+" in place of "+p.From+" ("+words(p.Reason)+")."))
+	c.note(ctx, th, notePart(warnNote, "Another model answers: "+p.To+" in place of "+p.From+" ("+plain.Words(p.Reason)+")."))
 }
 
 type verificationNote struct {
@@ -246,7 +247,7 @@ type verificationNote struct {
 }
 
 func (c *conn) verification(ctx context.Context, th *thread, p verificationNote) {
-	c.note(ctx, th, notePart(warnNote, "The provider wants the account to be verified ("+words(strings.Join(p.Verifications, ", "))+")."))
+	c.note(ctx, th, notePart(warnNote, "The provider wants the account to be verified ("+plain.Words(strings.Join(p.Verifications, ", "))+")."))
 }
 
 // ---- hooks ----
@@ -265,7 +266,7 @@ type hookNote struct {
 }
 
 func (c *conn) hookStarted(ctx context.Context, th *thread, p hookNote) {
-	c.activity(ctx, th, cmp.Or(p.Run.StatusMessage, "A hook runs: "+words(p.Run.EventName)))
+	c.activity(ctx, th, cmp.Or(p.Run.StatusMessage, "A hook runs: "+plain.Words(p.Run.EventName)))
 }
 
 // hookCompleted is told if the hook said or changed something.
@@ -276,9 +277,9 @@ func (c *conn) hookCompleted(ctx context.Context, th *thread, p hookNote) {
 			return
 		}
 	}
-	lines := []string{joined(": ", "Hook "+words(p.Run.EventName)+" "+words(p.Run.Status), p.Run.StatusMessage)}
+	lines := []string{plain.Joined(": ", "Hook "+plain.Words(p.Run.EventName)+" "+plain.Words(p.Run.Status), p.Run.StatusMessage)}
 	for _, e := range p.Run.Entries {
-		lines = append(lines, joined(": ", words(e.Kind), e.Text))
+		lines = append(lines, plain.Joined(": ", plain.Words(e.Kind), e.Text))
 	}
 	c.note(ctx, th, notePart(level, strings.Join(lines, "\n")))
 }
@@ -310,8 +311,8 @@ type reviewNote struct {
 // what says what is reviewed.
 func (p reviewNote) what() string {
 	a := p.Action
-	what := cmp.Or(a.Command, strings.Join(a.Argv, " "), a.Program, a.Stdin, strings.Join(a.Files, ", "), a.Target, a.Host, joined(" · ", a.Server, a.ToolName), a.Reason)
-	return joined(": ", words(a.Type), shorten(what, 300))
+	what := cmp.Or(a.Command, strings.Join(a.Argv, " "), a.Program, a.Stdin, strings.Join(a.Files, ", "), a.Target, a.Host, plain.Joined(" · ", a.Server, a.ToolName), a.Reason)
+	return plain.Joined(": ", plain.Words(a.Type), plain.Shorten(what, 300))
 }
 
 func (c *conn) reviewStarted(ctx context.Context, th *thread, p reviewNote) {
@@ -323,11 +324,11 @@ func (c *conn) reviewCompleted(ctx context.Context, th *thread, p reviewNote) {
 	if p.Review.Status == "approved" {
 		level = plainNote
 	}
-	how := "A model has reviewed this, and nobody was asked (" + words(p.Review.Status)
+	how := "A model has reviewed this, and nobody was asked (" + plain.Words(p.Review.Status)
 	if p.Review.RiskLevel != "" {
-		how += ", " + words(p.Review.RiskLevel) + " risk"
+		how += ", " + plain.Words(p.Review.RiskLevel) + " risk"
 	}
-	c.note(ctx, th, notePart(level, joined("\n", joined(": ", how+")", p.what()), p.Review.Rationale)))
+	c.note(ctx, th, notePart(level, plain.Joined("\n", plain.Joined(": ", how+")", p.what()), p.Review.Rationale)))
 }
 
 func (c *conn) strictReview(ctx context.Context, th *thread, _ at) {
@@ -346,11 +347,11 @@ type configNote struct {
 }
 
 func (c *conn) configWarning(p configNote, tell func(level, text string)) {
-	tell(plainNote, joined("\n", strings.TrimSpace(p.Summary), p.Details, p.Path))
+	tell(plainNote, plain.Joined("\n", strings.TrimSpace(p.Summary), p.Details, p.Path))
 }
 
 func (c *conn) deprecation(p configNote, tell func(level, text string)) {
-	tell(plainNote, joined("\n", "Deprecated: "+p.Summary, p.Details))
+	tell(plainNote, plain.Joined("\n", "Deprecated: "+p.Summary, p.Details))
 }
 
 type limitsNote struct {
@@ -387,7 +388,7 @@ func (c *conn) rateLimits(p limitsNote, tell func(level, text string)) {
 		if w.UsedPercent >= 100 {
 			sentence = "All is used of the limit of "
 		}
-		sentence += shorten(name, 80)
+		sentence += plain.Shorten(name, 80)
 		if w.Minutes > 0 {
 			sentence += " for each " + span(w.Minutes)
 		}
@@ -397,7 +398,7 @@ func (c *conn) rateLimits(p limitsNote, tell func(level, text string)) {
 		tell(warnNote, sentence+".")
 	}
 	if l.Reached != "" {
-		tell(warnNote, "A limit of "+shorten(name, 80)+" is reached ("+words(l.Reached)+").")
+		tell(warnNote, "A limit of "+plain.Shorten(name, 80)+" is reached ("+plain.Words(l.Reached)+").")
 	}
 }
 
@@ -421,18 +422,18 @@ type serverNote struct {
 }
 
 func (c *conn) serverStarted(p serverNote, tell func(level, text string)) {
-	switch name := "The MCP server “" + shorten(p.Name, 80) + "”"; p.Status {
+	switch name := "The MCP server “" + plain.Shorten(p.Name, 80) + "”"; p.Status {
 	case "starting", "ready":
 	case "failed", "cancelled":
-		tell(warnNote, joined(": ", name+" did not start ("+p.Status+")", p.Error))
+		tell(warnNote, plain.Joined(": ", name+" did not start ("+p.Status+")", p.Error))
 	default:
-		tell(plainNote, joined(": ", name, words(p.Status), p.Error))
+		tell(plainNote, plain.Joined(": ", name, plain.Words(p.Status), p.Error))
 	}
 }
 
 func (c *conn) serverLogin(p serverNote, tell func(level, text string)) {
 	if !p.Success {
-		tell(warnNote, joined(": ", "The login to the MCP server “"+shorten(p.Name, 80)+"” failed", p.Error))
+		tell(warnNote, plain.Joined(": ", "The login to the MCP server “"+plain.Shorten(p.Name, 80)+"” failed", p.Error))
 	}
 }
 
@@ -445,23 +446,6 @@ type gatewayNote struct {
 
 func (c *conn) gatewayLogin(p gatewayNote, tell func(level, text string)) {
 	if p.Status == "failed" {
-		tell(warnNote, joined(": ", "The login to “"+shorten(p.Provider, 80)+"” failed", p.Error))
+		tell(warnNote, plain.Joined(": ", "The login to “"+plain.Shorten(p.Provider, 80)+"” failed", p.Error))
 	}
-}
-
-// words makes words of one of Codex's: timedOut, rate_limit_reached.
-func words(word string) string {
-	var b strings.Builder
-	for i, r := range shorten(word, 80) {
-		switch {
-		case r == '_':
-			b.WriteByte(' ')
-		case r >= 'A' && r <= 'Z' && i > 0:
-			b.WriteByte(' ')
-			b.WriteRune(r - 'A' + 'a')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -138,7 +139,7 @@ func (c *conn) serverRequest(ctx context.Context, m message) {
 	}
 	threads := c.asking(cmp.Or(p.ThreadID, p.ConversationID))
 	if len(threads) == 0 {
-		c.log.Warn("a request for a thread that nod does not have stays unanswered", "method", shorten(m.Method, 80))
+		c.log.Warn("a request for a thread that nod does not have stays unanswered", "method", plain.Shorten(m.Method, 80))
 		raw, _ := json.Marshal(m) // it was JSON a moment ago
 		c.sink.Opaque(ctx, "", raw)
 		return
@@ -181,7 +182,7 @@ func (c *conn) asking(id string) []*thread {
 
 // cannotShow is a Caution.
 func cannotShow(what string) string {
-	return "This request holds something that nod cannot show as it should be shown (" + shorten(what, 60) + "), so it can only be refused here. The whole request is below."
+	return "This request holds something that nod cannot show as it should be shown (" + plain.Shorten(what, 60) + "), so it can only be refused here. The whole request is below."
 }
 
 // caution tells what a request holds beside the fields that its card shows or
@@ -376,11 +377,6 @@ func strictly(raw json.RawMessage, v any) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	return d.Decode(v) == nil
-}
-
-// asText returns a JSON value that is a text.
-func asText(raw json.RawMessage) (s string, ok bool) {
-	return s, len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil
 }
 
 func (c *conn) askLegacyCommand(ctx context.Context, th *thread, p requestParams, r state.Request) bool {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"nod/agentconn/forms"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/schematest"
@@ -453,7 +454,7 @@ func TestNobodyHereCanAnswer(t *testing.T) {
 
 // TestFormOfAServer keeps the order of its fields, and what each may hold.
 func TestFormOfAServer(t *testing.T) {
-	qs, ok := formQuestions([]byte(form))
+	qs, ok := forms.Questions([]byte(form))
 	got, err := state.Marshal(qs)
 	if err != nil || !ok {
 		t.Fatal(err, ok)
@@ -472,7 +473,7 @@ func TestFormOfAServer(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{``, `[]`, `{"properties":{"x":{"type":"array"}}}`, `{"properties":{"x":7}}`, `{"required":7}`, `{"properties":{"x":{"type":"string"},"x":{"type":"string"}}}`} {
-		if _, ok := formQuestions([]byte(bad)); ok {
+		if _, ok := forms.Questions([]byte(bad)); ok {
 			t.Errorf("%s is taken for a form", bad)
 		}
 	}

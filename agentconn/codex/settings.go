@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -119,7 +120,7 @@ func (f inForce) values() map[string]string {
 func (c *conn) configure(ctx context.Context, th *thread, values map[string]string) {
 	changed := map[string]jsontext.Value{}
 	for name, v := range values {
-		if v = shorten(v, 100); v != "" && v != th.config[name] {
+		if v = plain.Shorten(v, 100); v != "" && v != th.config[name] {
 			raw, _ := json.Marshal(v) // a string always encodes
 			changed[name] = jsontext.Value(raw)
 			th.config[name] = v

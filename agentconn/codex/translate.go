@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"nod/agentconn/plain"
 	"nod/state"
 )
 
@@ -216,7 +217,7 @@ func (c *conn) notification(ctx context.Context, m message, line []byte) {
 	if c.board.odd++; c.board.odd > maxOdd {
 		return
 	}
-	c.log.Info("a notification that nod does not understand", "method", shorten(m.Method, 80), "last", c.board.odd == maxOdd)
+	c.log.Info("a notification that nod does not understand", "method", plain.Shorten(m.Method, 80), "last", c.board.odd == maxOdd)
 	var at at
 	_ = json.Unmarshal(m.Params, &at) // for the thread, if it names one
 	th := c.threads[at.ThreadID]
@@ -297,22 +298,16 @@ func (th *thread) finished(turn, item string) state.Source {
 	return state.Source{Epoch: th.id, ID: turn + "/" + item + "/done"}
 }
 
-// value is a value of a _meta.
-func value(v any) jsontext.Value {
-	raw, _ := json.Marshal(v) // strings, numbers and structs of them always encode
-	return raw
-}
-
 func (th *thread) meta() state.Meta {
 	m := state.Meta{}
 	if th.plan != nil {
 		m["nod.plan"] = jsontext.Value(th.plan)
 	}
 	if th.planWhy != "" {
-		m["nod.planWhy"] = value(th.planWhy)
+		m["nod.planWhy"] = plain.Value(th.planWhy)
 	}
 	if th.context.Window > 0 {
-		m["nod.context"] = value(th.context)
+		m["nod.context"] = plain.Value(th.context)
 	}
 	return m
 }
@@ -416,10 +411,10 @@ func oneWord(raw json.RawMessage) string {
 }
 
 // sentence is what the error says to a person.
-func (e wireError) sentence() string { return joined(": ", e.Message, e.AdditionalDetails) }
+func (e wireError) sentence() string { return plain.Joined(": ", e.Message, e.AdditionalDetails) }
 
 func (c *conn) planUpdated(ctx context.Context, th *thread, p params) {
-	th.plan, th.planWhy = p.Plan, shorten(p.Explanation, maxNote)
+	th.plan, th.planWhy = p.Plan, plain.Shorten(p.Explanation, plain.MaxNote)
 	c.apply(ctx, th, &state.SessionMetaChanged{Meta: th.meta()})
 }
 

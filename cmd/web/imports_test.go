@@ -19,9 +19,11 @@ var mayImport = map[string][]string{
 	"state/hub":                 {"state", "state/approvals", "state/crashpoint", "state/journal", "state/snapshot"},
 
 	"agentconn":              {"state"},
-	"agentconn/codex":        {"agentconn", "state"},
-	"agentconn/copilot":      {"agentconn", "agentconn/copilot/keep", "state"},
+	"agentconn/codex":        {"agentconn", "agentconn/forms", "agentconn/plain", "state"},
+	"agentconn/copilot":      {"agentconn", "agentconn/copilot/keep", "agentconn/forms", "agentconn/plain", "state"},
 	"agentconn/copilot/keep": {"agentconn"},
+	"agentconn/forms":        {"state"},
+	"agentconn/plain":        {},
 	"agentconn/demo":         {"agentconn", "state"},
 
 	"static":         {},
