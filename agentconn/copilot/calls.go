@@ -1,0 +1,442 @@
+package copilot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"nod/agentconn/plain"
+	"nod/state"
+)
+
+// call is a tool call. A command may say something after its call has ended: then it
+// runs on in the background.
+type call struct {
+	id       string
+	agent    *agent
+	turn     string
+	since    int64 // Unix milliseconds
+	row      row
+	recalled bool // from the session's state: another link, or another nod, has heard of it
+	done     bool
+	content  []state.ToolResultContent
+	terminal string // URI
+	written  int    // bytes to the terminal
+	partial  string // the newest output that was told as a whole
+	streams  bool   // its output is told as it comes, too
+	shell    string // of a command in the background, Copilot's own id of it
+	child    *agent // that it has started
+}
+
+// row is how a call is shown.
+type row struct {
+	tool, name string
+	does       string // one line
+	input      string
+	meta       state.Meta
+}
+
+// terminal is the URI of what a call writes.
+func (a *agent) terminal(id string) string {
+	return "ahp-terminal:/" + strings.TrimPrefix(a.uri, state.SessionScheme) + "/" + id
+}
+
+type toolStart struct {
+	ToolCallID    string          `json:"toolCallId"`
+	ToolName      string          `json:"toolName"`
+	ToolTitle     string          `json:"toolTitle"`
+	Arguments     json.RawMessage `json:"arguments"` // an object; a text for a tool that takes a text
+	MCPServerName string          `json:"mcpServerName"`
+	MCPToolName   string          `json:"mcpToolName"`
+	ShellToolInfo struct {
+		PossiblePaths []string `json:"possiblePaths"`
+	} `json:"shellToolInfo"`
+}
+
+// arguments of Copilot's own tools.
+type arguments struct {
+	Command     string `json:"command"`
+	Description string `json:"description"`
+	Path        string `json:"path"`
+	FileText    string `json:"file_text"`
+	URL         string `json:"url"`
+	Pattern     string `json:"pattern"`
+	Question    string `json:"question"`
+	Summary     string `json:"summary"`
+	Intent      string `json:"intent"`
+	Query       string `json:"query"`
+	Name        string `json:"name"`
+	Prompt      string `json:"prompt"`
+	ShellID     string `json:"shellId"`
+	Skill       string `json:"skill"`
+}
+
+var (
+	asCommand = state.Meta{"nod.input": plain.Value("command")}
+	asDiff    = state.Meta{"nod.input": plain.Value("diff")}
+	asJSON    = state.Meta{"nod.input": plain.Value("json")}
+)
+
+// row says how a call is shown. A tool that nod does not know is shown with what it
+// was given.
+func (p toolStart) row() row {
+	var in arguments
+	_ = json.Unmarshal(p.Arguments, &in) // of what is odd there is less
+	title := plain.Shorten(cmp.Or(p.ToolTitle, plain.Words(p.ToolName)), 80)
+	r := row{tool: plain.Shorten(p.ToolName, 100), name: title, does: title}
+	switch p.ToolName {
+	case "bash", "powershell", "local_shell":
+		r.name, r.does, r.input, r.meta = "Run a command", cmp.Or(plain.Shorten(in.Description, plain.MaxNote), in.Command), in.Command, state.Meta{}
+		r.meta["nod.input"] = asCommand["nod.input"]
+		if n := len(p.ShellToolInfo.PossiblePaths); n > 0 {
+			r.meta["nod.about"] = plain.Value(plain.Shorten("may touch "+strings.Join(p.ShellToolInfo.PossiblePaths, ", "), plain.MaxNote))
+		}
+	case "read_bash", "write_bash", "stop_bash", "list_bash":
+		r.does = plain.Joined(" ", title, in.ShellID)
+		if p.ToolName == "write_bash" {
+			r.input, r.meta = plain.Indented(p.Arguments), asJSON
+		}
+	case "create", "write":
+		r.name, r.does, r.input, r.meta = "Create a file", "Create "+in.Path, in.FileText, asDiff
+		r.input = added(in.Path, in.FileText)
+	case "edit", "str_replace", "str_replace_editor", "insert":
+		r.name, r.does, r.input, r.meta = "Edit a file", "Edit "+in.Path, plain.Indented(p.Arguments), asJSON
+	case "apply_patch":
+		r.name, r.does, r.meta = "Edit files", "Apply a patch", asDiff
+		_ = json.Unmarshal(p.Arguments, &r.input) // a text
+	case "view", "read", "show_file":
+		r.does = "Read " + in.Path
+	case "grep", "rg", "glob":
+		r.does, r.input, r.meta = plain.Joined(" for ", "Search", plain.Shorten(in.Pattern, 300)), plain.Indented(p.Arguments), asJSON
+	case "web_fetch":
+		r.does = "Fetch " + plain.Shorten(in.URL, plain.MaxNote)
+	case "web_search":
+		r.does = plain.Joined(" for ", "Search the web", plain.Shorten(in.Query, plain.MaxNote))
+	case "ask_user":
+		r.does = plain.Joined(": ", "Ask", plain.Shorten(in.Question, plain.MaxNote))
+	case "exit_plan_mode", "task_complete":
+		r.input = plain.Cut(in.Summary, plain.MaxInput)
+	case "report_intent", "update_intent":
+		r.does = plain.Joined(": ", title, plain.Shorten(in.Intent, plain.MaxNote))
+	case "task":
+		r.name, r.does, r.input = "Sub-agent", plain.Joined(": ", "Start a sub-agent", plain.Shorten(cmp.Or(in.Description, in.Name), 200)), plain.Cut(in.Prompt, plain.MaxInput)
+	case "skill":
+		r.does = plain.Joined(" ", "Use the skill", plain.Shorten(in.Skill, 200))
+	default:
+		if p.MCPServerName != "" {
+			r.tool, r.name = plain.Shorten(cmp.Or(p.MCPToolName, p.ToolName), 100), "Tool of an MCP server"
+			r.does = plain.Shorten(p.MCPServerName, 100) + " · " + r.tool
+		} else if in.Description != "" {
+			r.does = plain.Shorten(in.Description, plain.MaxNote)
+		}
+		r.input, r.meta = plain.Indented(p.Arguments), asJSON
+	}
+	r.does, r.input = plain.Shorten(r.does, plain.MaxNote), plain.Cut(r.input, maxShown)
+	return r
+}
+
+// maxShown bounds, in bytes, what is shown of a command, a file or a diff. A request
+// to approve one is not cut.
+const maxShown = 1 << 20
+
+// added is the diff of a new file.
+func added(path, content string) string {
+	lines := strings.SplitAfter(content, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	var b strings.Builder
+	b.WriteString("--- /dev/null\n+++ " + path + "\n")
+	if len(lines) > 0 {
+		b.WriteString("@@ -0,0 +1," + strconv.Itoa(len(lines)) + " @@\n")
+	}
+	for _, l := range lines {
+		b.WriteString("+" + strings.TrimSuffix(l, "\n") + "\n")
+	}
+	return b.String()
+}
+
+// diffOf returns a diff as the CLI tells it, with the name that others have for
+// the missing side of a new file. "" for what is none.
+func diffOf(told string) string {
+	told = strings.Trim(told, "\n")
+	if !strings.HasPrefix(told, "diff --git ") && !strings.HasPrefix(told, "--- ") {
+		return ""
+	}
+	told = strings.ReplaceAll(told, "\n--- a/dev/null\n", "\n--- /dev/null\n")
+	return strings.ReplaceAll(told, "\n+++ b/dev/null\n", "\n+++ /dev/null\n") + "\n"
+}
+
+// start shows a call. A request about it may have come first.
+func (a *agent) toolStarted(_ context.Context, p toolStart) {
+	a.quiet()
+	c := a.session.calls[p.ToolCallID]
+	if a.turn == "" || p.ToolCallID == "" || c != nil && (c.done || c.recalled) {
+		return
+	}
+	r := p.row()
+	if c != nil { // a request has told more
+		if c.row.input == "" {
+			c.row.input, c.row.meta = r.input, r.meta
+			a.apply(c.ready())
+		}
+		return
+	}
+	a.begins(p.ToolCallID, r)
+}
+
+// begins shows a call that runs.
+func (a *agent) begins(id string, r row) *call {
+	c := &call{id: id, agent: a, turn: a.turn, since: a.session.at, row: r, terminal: a.terminal(id)}
+	a.session.calls[id] = c
+	a.apply(&state.SessionToolCallStart{TurnID: a.turn, ToolCallID: id, ToolName: r.tool, DisplayName: r.name, Meta: r.meta}, c.ready())
+	return c
+}
+
+// ready is the action that describes a call that runs.
+func (c *call) ready() *state.SessionToolCallReady {
+	return &state.SessionToolCallReady{
+		TurnID: c.turn, ToolCallID: c.id, InvocationMessage: state.Plain(c.row.does), ToolInput: state.Optional(c.row.input),
+		Confirmed: state.ConfirmedNotNeeded, Meta: c.row.meta,
+	}
+}
+
+func (c *call) contentAction() state.Action {
+	return &state.SessionToolCallContentChanged{TurnID: c.turn, ToolCallID: c.id, Content: slices.Clone(c.content)}
+}
+
+// ---- what it says ----
+
+type toolOutput struct {
+	ToolCallID    string `json:"toolCallId"`
+	PartialOutput string `json:"partialOutput"` // all of it so far
+	Text          string `json:"text"`          // what is new
+	Message       string `json:"progressMessage"`
+}
+
+func (a *agent) shellOutput(_ context.Context, p toolOutput) {
+	if c := a.session.calls[p.ToolCallID]; c != nil {
+		if c.recalled && !c.streams { // what was shown of it is told again
+			c.rewrite("")
+		}
+		c.streams = true
+		c.write(p.Text)
+	}
+}
+
+// partialOutput is all that a call has said so far. A server that tells its output as
+// it comes says it there, too.
+func (a *agent) partialOutput(_ context.Context, p toolOutput) {
+	c := a.session.calls[p.ToolCallID]
+	switch {
+	case c == nil || c.streams && len(p.PartialOutput) <= c.written:
+	case !c.streams && !c.recalled && strings.HasPrefix(p.PartialOutput, c.partial):
+		c.write(p.PartialOutput[len(c.partial):])
+		c.partial = p.PartialOutput
+	default:
+		c.rewrite(p.PartialOutput)
+		c.partial, c.recalled = p.PartialOutput, false
+	}
+}
+
+func (a *agent) toolProgress(_ context.Context, p toolOutput) {
+	if c := a.session.calls[p.ToolCallID]; c != nil && !c.done {
+		c.write(plain.Shorten(p.Message, plain.MaxNote) + "\n")
+	}
+}
+
+// write adds to the terminal of a call, and shows it.
+func (c *call) write(data string) {
+	if data == "" {
+		return
+	}
+	c.show()
+	c.written += len(data)
+	c.agent.tell(state.Envelope{Channel: c.terminal, Action: &state.TerminalData{Data: data}})
+}
+
+// rewrite puts a text in the place of all that the terminal of a call shows.
+func (c *call) rewrite(data string) {
+	if c.show(); c.written > 0 || c.recalled {
+		c.agent.tell(state.Envelope{Channel: c.terminal, Action: &state.TerminalCleared{}}, c.executed())
+	}
+	c.written = 0
+	c.write(data)
+}
+
+func (c *call) executed() state.Envelope {
+	return state.Envelope{Channel: c.terminal, Action: &state.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.row.input, Timestamp: c.since}}
+}
+
+// show puts a call's terminal into it.
+func (c *call) show() {
+	if slices.ContainsFunc(c.content, func(x state.ToolResultContent) bool { return state.Value(x.Resource) == c.terminal }) {
+		return
+	}
+	c.content = append(c.content, state.TerminalContent(c.terminal, "Output"))
+	c.agent.apply(c.contentAction())
+	if c.isCommand() {
+		c.agent.tell(c.executed())
+	}
+}
+
+func (c *call) isCommand() bool { return bytes.Equal(c.row.meta["nod.input"], asCommand["nod.input"]) }
+
+// ---- how it ends ----
+
+type toolEnd struct {
+	ToolCallID     string `json:"toolCallId"`
+	Success        bool   `json:"success"`
+	ShellExecution *struct {
+		ExitCode *int64 `json:"exitCode"`
+	} `json:"shellExecution"`
+	Result struct {
+		Content         string  `json:"content"`
+		DetailedContent string  `json:"detailedContent"`
+		Contents        []block `json:"contents"`
+	} `json:"result"`
+	Error *struct {
+		Message string `json:"message"`
+		Code    string `json:"code"`
+	} `json:"error"`
+}
+
+// block is a piece of a result (schema ToolExecutionCompleteContent).
+type block struct {
+	Type          string `json:"type"`
+	Text          string `json:"text"`
+	MimeType      string `json:"mimeType"`
+	Name          string `json:"name"`
+	URI           string `json:"uri"`
+	ShellID       string `json:"shellId"`
+	ExitCode      *int64 `json:"exitCode"`
+	OutputPreview string `json:"outputPreview"`
+}
+
+// shellIDs finds the id of a command that runs on, in what is said to the model.
+var shellIDs = regexp.MustCompile(`shellId: ([0-9A-Za-z_-]+)`)
+
+func (a *agent) toolEnded(_ context.Context, p toolEnd) {
+	s := a.session
+	c := s.calls[p.ToolCallID]
+	if c == nil || c.done || a.turn == "" {
+		return
+	}
+	c.done = true
+	result := state.ToolCallResult{Success: p.Success, PastTenseMessage: state.Plain(c.row.does)}
+	exit, exited := p.exit()
+	switch said := cmp.Or(p.Result.DetailedContent, p.Result.Content); {
+	case c.isCommand():
+		c.show()
+		if c.written == 0 && !c.recalled {
+			c.write(exit.OutputPreview)
+		}
+		if p.Success && !exited && p.ShellExecution == nil {
+			result.PastTenseMessage = state.Plain(c.row.does + " (runs on in the background)")
+			if m := shellIDs.FindStringSubmatch(said); m != nil {
+				c.shell = m[1]
+			}
+			break
+		}
+		result.Success = p.Success && (exit.ExitCode == nil || *exit.ExitCode == 0)
+		a.tell(c.finished(exit.ExitCode))
+	case diffOf(said) != "" && c.row.tool != "view" && p.Success: // what it has really changed
+		c.row.input, c.row.meta = plain.Cut(diffOf(said), maxShown), asDiff
+		a.apply(c.ready())
+	case len(p.Result.Contents) > 0 && p.Result.DetailedContent == "":
+		c.content = append(c.content, state.TextContent(plain.Cut(texts(p.Result.Contents), plain.MaxInput)))
+	case said != "" && c.child == nil:
+		c.content = append(c.content, state.TextContent(plain.Cut(reading(c.row.tool, p.Result.Content, said), plain.MaxInput)))
+	}
+	if exited { // it may be another one's, which ran in the background
+		for _, other := range s.calls {
+			if other.shell != "" && other.shell == exit.ShellID {
+				other.shell = ""
+				other.agent.tell(other.finished(exit.ExitCode))
+			}
+		}
+	}
+	if p.Error != nil {
+		result.Error = &state.ToolError{Message: plain.Shorten(p.Error.Message, plain.MaxNote), Code: state.Optional(plain.Shorten(p.Error.Code, 80))}
+	}
+	result.Content = slices.Clone(c.content)
+	a.apply(&state.SessionToolCallComplete{TurnID: c.turn, ToolCallID: c.id, Result: result})
+	c.partial = ""
+	if c.shell == "" {
+		delete(s.calls, c.id)
+		s.calls[c.id] = &call{id: c.id, agent: a, turn: c.turn, done: true} // it may be told again
+	}
+}
+
+// reading is what a file was read as: the CLI tells it to people as a diff.
+func reading(tool, content, detailed string) string {
+	if tool == "view" {
+		return cmp.Or(content, detailed)
+	}
+	return detailed
+}
+
+// exit is how a command has ended, if it has.
+func (p toolEnd) exit() (block, bool) {
+	i := slices.IndexFunc(p.Result.Contents, func(b block) bool { return b.Type == "shell_exit" })
+	var b block
+	if i >= 0 {
+		b = p.Result.Contents[i]
+	}
+	if p.ShellExecution != nil {
+		b.ExitCode = p.ShellExecution.ExitCode
+	}
+	return b, i >= 0
+}
+
+func (c *call) finished(code *int64) state.Envelope {
+	return state.Envelope{Channel: c.terminal, Action: &state.TerminalCommandFinished{CommandID: c.id, ExitCode: code}}
+}
+
+// texts is what blocks say. Of what is no text they have the name: nod loads nothing.
+func texts(blocks []block) string {
+	var out []string
+	for _, b := range blocks {
+		out = append(out, cmp.Or(b.Text, b.OutputPreview, plain.Shorten("["+plain.Joined(" ", b.Type, b.MimeType, b.Name, b.URI)+"]", 300)))
+	}
+	return strings.Join(out, "\n")
+}
+
+// ---- sub-agents ----
+
+type subagent struct {
+	ToolCallID  string `json:"toolCallId"`
+	Name        string `json:"agentName"`
+	DisplayName string `json:"agentDisplayName"`
+	Description string `json:"agentDescription"`
+	Error       string `json:"error"`
+}
+
+// agentStarted: the call that started a sub-agent refers to its session, which begins
+// with that.
+func (s *agent) agentStarted(_ context.Context, p subagent) {
+	c := s.session.calls[p.ToolCallID]
+	if s.id == "" || c == nil || c.agent == s || c.done {
+		return
+	}
+	c.child = s
+	if !slices.ContainsFunc(c.content, func(x state.ToolResultContent) bool { return state.Value(x.Resource) == s.uri }) {
+		c.content = append(c.content, state.SubagentContent(s.uri, plain.Shorten(cmp.Or(p.DisplayName, p.Description, p.Name, "Sub-agent"), 200)))
+		c.agent.apply(c.contentAction())
+	}
+}
+
+func (a *agent) agentEnded(_ context.Context, p subagent) {
+	if a.id == "" {
+		return
+	}
+	if p.Error != "" && a.turn != "" {
+		a.failure = &state.ErrorInfo{ErrorType: "copilot.subagent", Message: plain.Shorten(p.Error, plain.MaxNote)}
+	}
+	a.end()
+}

@@ -1,0 +1,378 @@
+package copilot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	sdk "github.com/github/copilot-sdk/go"
+	"golang.org/x/sync/singleflight"
+
+	"nod/agentconn"
+	"nod/agentconn/plain"
+	"nod/state"
+)
+
+const (
+	// callTimeout bounds every call: one that is in flight when the server dies is
+	// never answered.
+	callTimeout = 30 * time.Second
+	// greetTimeout bounds the wait for the answer to connect: a cold `copilot` takes
+	// some seconds.
+	greetTimeout = 15 * time.Second
+	// lookEvery is how often a server is asked whether it is still there, and
+	// answerWithin how long it may take.
+	lookEvery    = 10 * time.Second
+	answerWithin = 10 * time.Second
+)
+
+// dialled is a connection to a server.
+type dialled struct {
+	wire     net.Conn
+	token    string
+	epoch    string // of one run of the server
+	lasting  bool   // what runs there goes on without nod
+	notice   string // what to know about this way, after the version
+	terminal string // command that joins a session in a terminal; "": none does
+}
+
+// conn is a link to one server and the sessions on it. The goroutine that reads owns
+// the sessions; calls only wait, and what their answers change is done by the reader,
+// in the order of the wire.
+type conn struct {
+	adapter agentconn.Adapter
+	cfg     Config
+	open    func(context.Context) (dialled, error)
+	room    room
+	log     *slog.Logger
+
+	tap        *tap
+	client     *sdk.Client
+	version    string
+	foreground bool // of a terminal: its session is the one in the foreground
+
+	// hearing is held by the reader while it handles a message, and by who else
+	// touches the sessions.
+	hearing  sync.Mutex
+	sessions map[string]*session // by id, that this link hears
+
+	ctx     context.Context // of what runs beside the reader
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	attaching singleflight.Group // by session id
+
+	mu   sync.Mutex
+	live map[string]*sdk.Session // that this link holds
+}
+
+var errLost = &agentconn.PublicError{Message: "The link to Copilot was lost before it answered."}
+
+func newConn(a agentconn.Adapter, cfg Config, sink agentconn.Sink, open func(context.Context) (dialled, error)) *conn {
+	log := cfg.Log.With("agent", a.Key())
+	return &conn{
+		adapter: a, cfg: cfg, open: open, log: log,
+		room:     room{sink: sink, key: a.Key(), provider: a.Provider(), log: log},
+		sessions: map[string]*session{}, live: map[string]*sdk.Session{},
+	}
+}
+
+// Run reaches the server, greets it, looks what runs there, and reads until it ends.
+func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
+	ctx, c.stop = context.WithCancel(ctx)
+	defer c.stop()
+	c.ctx = ctx
+	d, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.wire.Close()
+	c.room.epoch = d.epoch
+	address, accept, err := listen(ctx)
+	if err != nil {
+		return err
+	}
+	c.client = sdk.NewClient(&sdk.ClientOptions{Connection: sdk.URIConnection{URL: address, ConnectionToken: d.token}})
+	var greeted error
+	c.running.Go(func() {
+		if greeted = c.greet(ctx); greeted != nil {
+			c.stop()
+			return
+		}
+		stalled := make(chan bool, 1)
+		ready(agentconn.Found{
+			Epoch: d.epoch, Detail: plain.Joined(". ", "Copilot "+c.version, d.notice), Lasting: d.lasting, Offers: c.offers(d), Stalled: stalled,
+		})
+		c.discover()
+		c.keep(stalled)
+	})
+	wire, err := accept()
+	if err == nil {
+		c.tap = &tap{server: d.wire, sdk: wire, onMessage: c.receive, pending: map[string]*wanted{}}
+		ended := context.AfterFunc(ctx, func() { _, _ = d.wire.Close(), wire.Close() })
+		c.running.Go(func() {
+			if err := c.tap.fromSDK(); err != nil && ctx.Err() == nil {
+				c.log.Warn("the SDK has ended", "err", err)
+			}
+			c.stop()
+		})
+		err = c.tap.fromServer()
+		ended()
+		_, _ = d.wire.Close(), wire.Close()
+	}
+	c.stop()
+	c.running.Wait()
+	c.release()
+	return whyLost(greeted, err, d.lasting)
+}
+
+// release ends what the SDK runs for this link. The server is not told: a session is
+// detached from when the connection ends, and the keeper's goes on.
+func (c *conn) release() {
+	c.mu.Lock()
+	live := c.live
+	c.live = nil
+	c.mu.Unlock()
+	for _, s := range live {
+		_ = s.Disconnect() // it cannot reach the server any more, and ends its goroutines
+	}
+	c.client.ForceStop()
+}
+
+// whyLost makes a sentence of how a link ended.
+func whyLost(greeted, read error, lasting bool) error {
+	cause := errors.Join(greeted, read)
+	var refused interface{ Error() string }
+	switch {
+	case greeted != nil && !errors.Is(greeted, context.Canceled) && errors.As(greeted, &refused):
+		return &agentconn.PublicError{Message: "Copilot's server did not come up as nod expects it: " + plain.Shorten(saidBy(greeted), 300) + ". nod needs Copilot CLI 1.0.102 or newer, and the server's own token.", Err: cause}
+	case lasting:
+		return &agentconn.PublicError{Message: "Its server has closed the connection.", Err: cause}
+	}
+	return &agentconn.PublicError{Message: "Its server has ended.", Err: cause}
+}
+
+// saidBy is what a server has said with an error.
+func saidBy(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}
+
+// greet introduces nod and learns what it talks to.
+func (c *conn) greet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
+	defer cancel()
+	if err := c.client.Start(ctx); err != nil {
+		return err
+	}
+	st, err := c.client.GetStatus(ctx)
+	if err != nil {
+		return err
+	}
+	c.version = plain.Shorten(st.Version, 40)
+	return nil
+}
+
+// receive takes what the server says by itself. The questions that it puts to a
+// client as calls are events too, and are answered by their ids.
+func (c *conn) receive(m message) {
+	c.hearing.Lock()
+	defer c.hearing.Unlock()
+	switch m.Method {
+	case "session.event":
+		var p struct {
+			SessionID string          `json:"sessionId"`
+			Event     json.RawMessage `json:"event"`
+		}
+		if json.Unmarshal(m.Params, &p) != nil {
+			return
+		}
+		s := c.sessions[p.SessionID]
+		if s == nil {
+			return // one that this link is leaving
+		}
+		e, err := readEvent(p.Event)
+		if err != nil {
+			c.log.Warn("an event that cannot be read", "session", s.id, "err", err)
+			c.room.sink.Opaque(c.ctx, s.main.uri, p.Event)
+			return
+		}
+		s.hear(c.ctx, e)
+	case "session.lifecycle":
+		c.lifecycle(m.Params)
+	}
+}
+
+// call makes a call with a deadline.
+func (c *conn) call(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, &agentconn.PublicError{
+		Message: fmt.Sprintf("Copilot has not answered for %v. It may have done it all the same, so look before you try again.", callTimeout),
+	})
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	err := f(ctx)
+	switch {
+	case err != nil && c.ctx.Err() != nil:
+		return errors.Join(errLost, err)
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// callFor makes a call for a session whose answer nod reads as it came, on the
+// reader's goroutine.
+func (c *conn) callFor(ctx context.Context, method, id string, f func(context.Context) error, read func(json.RawMessage) error) error {
+	w := c.tap.want(method, id, func(raw json.RawMessage) error {
+		c.hearing.Lock()
+		defer c.hearing.Unlock()
+		return read(raw)
+	})
+	err := c.call(ctx, f)
+	done, failed := c.tap.forget(w)
+	if done {
+		return failed // whatever the SDK could not read of it
+	}
+	if err == nil {
+		err = errLost
+	}
+	return err
+}
+
+// keep asks the server every now and then whether it is still there.
+func (c *conn) keep(stalled chan<- bool) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	was := false
+	for {
+		select {
+		case <-look.C:
+		case <-c.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, answerWithin)
+		_, err := c.client.Ping(ctx, "")
+		cancel()
+		if is := err != nil; is != was {
+			was = is
+			select {
+			case stalled <- is:
+			case <-c.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// session returns the SDK's handle of a session that this link holds.
+func (c *conn) session(id string) *sdk.Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.live[id]
+}
+
+// publicly puts what Copilot said behind a sentence of ours.
+func publicly(err error, sentence string) error {
+	var p *agentconn.PublicError
+	if err == nil || errors.As(err, &p) {
+		return err
+	}
+	return &agentconn.PublicError{Message: sentence + ". It says: “" + plain.Shorten(saidBy(err), 300) + "”.", Err: err}
+}
+
+// alone runs f while nothing is heard.
+func (c *conn) alone(f func()) {
+	c.hearing.Lock()
+	defer c.hearing.Unlock()
+	f()
+}
+
+// CreateSession starts a session. It asks before everything.
+func (c *conn) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
+	id := newID()
+	err := c.create(ctx, id, n)
+	return uriOf(id), publicly(err, "Copilot could not start a session in that folder")
+}
+
+// Dispatch implements agentconn.Conn.
+func (c *conn) Dispatch(ctx context.Context, st *state.Session, a state.Action) error {
+	id := sessionID(st.Summary.Resource)
+	switch a := a.(type) {
+	case *state.SessionTurnStarted:
+		if err := c.attach(ctx, id, st.Summary); err != nil {
+			return publicly(err, "Copilot could not go on with this session")
+		}
+		return publicly(c.send(ctx, id, a.Message), "Copilot did not take the message")
+	case *state.SessionTurnCancelled:
+		return publicly(c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error { return s.Abort(ctx) }), "Copilot did not stop")
+	}
+	return fmt.Errorf("copilot: cannot dispatch %s", a.Type())
+}
+
+// withSession makes a call for a session that this link holds, or comes to hold.
+func (c *conn) withSession(ctx context.Context, st *state.Session, f func(context.Context, *sdk.Session) error) error {
+	id := sessionID(st.Summary.Resource)
+	if err := c.attach(ctx, id, st.Summary); err != nil {
+		return err
+	}
+	s := c.session(id)
+	if s == nil {
+		return errLost
+	}
+	return c.call(ctx, func(ctx context.Context) error { return f(ctx, s) })
+}
+
+// send sends a message. The turn that it begins is known with the answer.
+func (c *conn) send(ctx context.Context, id string, m state.Message) error {
+	s := c.session(id)
+	if s == nil {
+		return errLost
+	}
+	return c.callFor(ctx, "session.send", id, func(ctx context.Context) error {
+		_, err := s.Send(ctx, sdk.MessageOptions{Prompt: m.Text})
+		return err
+	}, func(raw json.RawMessage) error {
+		var res struct {
+			MessageID string `json:"messageId"`
+		}
+		if err := json.Unmarshal(raw, &res); err != nil || res.MessageID == "" {
+			return fmt.Errorf("copilot: session.send was answered without a message: %w", err)
+		}
+		if s := c.sessions[id]; s != nil && s.main.turn == "" && !s.past[res.MessageID] {
+			s.from = state.Source{Epoch: s.id, ID: res.MessageID}
+			s.main.begin(res.MessageID, m)
+			s.flush(c.ctx)
+		}
+		return nil
+	})
+}
+
+// Answer implements agentconn.Conn.
+func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) error {
+	if r.Epoch != c.room.epoch {
+		return errors.New("copilot: the request is of an earlier server")
+	}
+	known := requests[r.Method]
+	if known.answer == nil {
+		return fmt.Errorf("copilot: nod does not answer %s", r.Method)
+	}
+	s := c.session(sessionID(r.Session))
+	if s == nil {
+		return errLost
+	}
+	var id string
+	if err := json.Unmarshal(r.UpstreamID, &id); err != nil {
+		return err
+	}
+	return c.call(ctx, func(ctx context.Context) error { return known.answer(ctx, s, id, r, d) })
+}

@@ -1,0 +1,344 @@
+package copilot
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"nod/agentconn"
+	"nod/agentconn/plain"
+	"nod/state"
+)
+
+// room is where sessions are heard: a server, or the files on disk.
+type room struct {
+	sink     agentconn.Sink
+	key      string // of the link
+	provider string
+	epoch    string // of one run of the server
+	log      *slog.Logger
+	odd      int // events that nod does not understand
+}
+
+// session is what nod knows of a Copilot session. Who reads it owns it: the reader
+// of a link, or who follows a file.
+type session struct {
+	room  *room
+	id    string
+	main  *agent
+	subs  map[string]*agent // sub-agents by their ids
+	calls map[string]*call  // tool calls that may still be heard of, by their ids
+	asks  []ask             // what is waited for
+	heard heard
+
+	past    map[string]bool   // turns that have ended
+	skips   bool              // what is told is of a turn that has ended
+	config  map[string]string // settings in force, by nod's names
+	meta    state.Meta        // of the session, which is replaced as a whole
+	titled  bool
+	waiting []state.ResponsePart // notes that came while there was no turn to show them in
+
+	catching bool    // its log is being read
+	late     []event // what came meanwhile
+	gathers  bool    // what is told goes to the hub in one piece, at the end
+	from     state.Source
+	at       int64 // when the event was said that is being handled, Unix milliseconds
+	out      []batch
+}
+
+// batch is a list of actions for one session of nod's.
+type batch struct {
+	uri       string
+	envelopes []state.Envelope
+}
+
+// ask is a request that waits for a person, with the actions that show it.
+type ask struct {
+	request state.Request
+	shows   []state.Envelope
+}
+
+// agent is the main agent of a session, or a sub-agent, which nod shows as a session
+// of its own.
+type agent struct {
+	session  *session
+	id       string // "" for the main agent
+	uri      string
+	turn     string // in progress, "" if none
+	texts    map[string]*text
+	void     map[bool]string  // parts that are to be superseded: of thoughts, and of messages
+	thought  string           // the newest thoughts that a message told
+	failure  *state.ErrorInfo // why the turn in progress is going to fail
+	usage    usage            // of the turn in progress
+	unknown  int              // of the turn in progress, events that nod does not understand
+	active   bool             // the page shows an activity that ends with the next step
+	steering []state.SessionPendingMessageSet
+}
+
+// usage counts the tokens of a turn.
+type usage struct{ input, output, cached int64 }
+
+func uriOf(id string) string { return state.SessionScheme + id }
+
+// sessionID is the Copilot session that a session of nod's is, or is part of.
+func sessionID(uri string) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(uri, state.SessionScheme), ".")
+	return id
+}
+
+// addressable reports whether an id can be part of an address, as every UUID can.
+func addressable(id string) bool {
+	return id != "" && len(id) <= 100 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
+}
+
+func newSession(r *room, id string) *session {
+	s := &session{room: r, id: id, subs: map[string]*agent{}, calls: map[string]*call{}, past: map[string]bool{}, config: map[string]string{}, meta: state.Meta{}}
+	s.main = s.newAgent("", uriOf(id))
+	return s
+}
+
+func (s *session) newAgent(id, uri string) *agent {
+	return &agent{session: s, id: id, uri: uri, texts: map[string]*text{}, void: map[bool]string{}}
+}
+
+// agentOf returns the agent that an event is about.
+func (s *session) agentOf(e event) *agent {
+	if !addressable(e.AgentID) {
+		return s.main
+	}
+	a := s.subs[e.AgentID]
+	if a == nil {
+		a = s.newAgent(e.AgentID, s.main.uri+"."+e.AgentID)
+		s.subs[e.AgentID] = a
+	}
+	return a
+}
+
+// ---- from events to actions ----
+
+// handler takes the data of an event. It reports false if it cannot read them.
+type handler func(ctx context.Context, a *agent, e event) bool
+
+// on handles an event whose data are of a type.
+func on[P any](f func(*agent, context.Context, P)) handler {
+	return func(ctx context.Context, a *agent, e event) bool {
+		var p P
+		if len(e.Data) > 0 && json.Unmarshal(e.Data, &p) != nil {
+			return false
+		}
+		f(a, ctx, p)
+		return true
+	}
+}
+
+// raw handles an event of which the handler wants all that came.
+func raw(f func(*agent, context.Context, event) bool) handler {
+	return func(ctx context.Context, a *agent, e event) bool { return f(a, ctx, e) }
+}
+
+// hear takes an event of the live stream. While the log is being read, which tells
+// it too, it waits.
+func (s *session) hear(ctx context.Context, e event) {
+	switch {
+	case e.barred():
+	case s.catching:
+		s.late = append(s.late, e)
+	default:
+		s.take(ctx, e)
+	}
+}
+
+// take handles an event, once.
+func (s *session) take(ctx context.Context, e event) {
+	if e.barred() || s.heard.again(e.ID) || ignored[e.Type] != "" || s.passes(e) {
+		return
+	}
+	a := s.agentOf(e)
+	s.from, s.at = state.Source{}, e.at()
+	if e.ID != "" && !e.grows() {
+		s.from = state.Source{Epoch: s.id, ID: e.ID}
+	}
+	if h := handlers[e.Type]; h == nil || !h(ctx, a, e) {
+		a.unknownEvent(ctx, e)
+	}
+	s.flush(ctx)
+}
+
+// passes reports whether an event is of a turn that has ended, in a log that tells
+// again what nod knows.
+func (s *session) passes(e event) bool {
+	if !s.catching {
+		s.skips = false
+		return false
+	}
+	if e.AgentID == "" && s.main.turn == "" {
+		switch e.Type {
+		case "user.message":
+			var m userMessage
+			_ = json.Unmarshal(e.Data, &m) // one without an id is none that has ended
+			s.skips = s.past[m.id(e)]
+		case "assistant.turn_start":
+			s.skips = s.skips || s.past[e.ID]
+		}
+	}
+	return s.skips
+}
+
+// apply tells actions of the agent's session.
+func (a *agent) apply(actions ...state.Action) {
+	es := make([]state.Envelope, len(actions))
+	for i, act := range actions {
+		es[i] = state.Envelope{Channel: a.uri, Action: act}
+	}
+	a.tell(es...)
+}
+
+// tell tells actions of the agent's session and of its terminals. They go to the hub
+// when the event has been handled.
+func (a *agent) tell(es ...state.Envelope) {
+	s := a.session
+	if n := len(s.out); n > 0 && s.out[n-1].uri == a.uri {
+		s.out[n-1].envelopes = append(s.out[n-1].envelopes, es...)
+	} else if len(es) > 0 {
+		s.out = append(s.out, batch{a.uri, es})
+	}
+}
+
+// flush sends what was told to the hub, under the name of the event that it came of.
+func (s *session) flush(ctx context.Context) {
+	if s.gathers {
+		return
+	}
+	for _, b := range s.out {
+		s.room.sink.Apply(ctx, b.uri, s.from, b.envelopes...)
+	}
+	s.out = nil
+}
+
+// ---- what is waited for ----
+
+// ask puts a request before a person, or, while the log is read, keeps it until it
+// is known whether it still waits.
+func (a *agent) ask(ctx context.Context, r state.Request, shows ...state.Envelope) {
+	s := a.session
+	r.Session, r.Provider, r.Epoch = a.uri, s.room.provider, s.room.epoch
+	if r.TurnID == "" {
+		r.TurnID = a.turn
+	}
+	s.asks = append(s.asks, ask{r, shows})
+	if !s.catching {
+		s.flush(ctx)
+		s.room.sink.Ask(ctx, r, shows...)
+	}
+}
+
+// answered ends a request.
+func (s *session) answered(ctx context.Context, id json.RawMessage) {
+	i := slices.IndexFunc(s.asks, func(k ask) bool { return string(k.request.UpstreamID) == string(id) })
+	if i < 0 {
+		return
+	}
+	r := s.asks[i].request
+	s.asks = slices.Delete(s.asks, i, i+1)
+	if !s.catching {
+		s.flush(ctx)
+		s.room.sink.Resolved(ctx, r.Session, r.Epoch, id)
+	}
+}
+
+// requestID is how requests are told apart: a JSON text.
+func requestID(id string) json.RawMessage { return json.RawMessage(plain.Value(id)) }
+
+// ---- reading a log ----
+
+// catchUp begins to read what a session's log tells.
+func (s *session) catchUp() { s.catching = true }
+
+// cursor is the place in the session's log before which nod knows all.
+func (s *session) cursor() (cursor string) {
+	_ = json.Unmarshal(s.meta[cursorKey], &cursor) // "" if there is none
+	return cursor
+}
+
+// cursorKey is the key of the cursor in a session's _meta.
+const cursorKey = "nod.cursor"
+
+// caughtUp ends it: what came meanwhile follows, and what is still waited for is put
+// before a person.
+func (s *session) caughtUp(ctx context.Context) {
+	s.from = state.Source{}
+	s.gathers = false
+	s.flush(ctx)
+	for _, e := range s.late {
+		s.take(ctx, e)
+	}
+	s.late, s.catching, s.skips = nil, false, false
+	waits := map[string][]json.RawMessage{s.main.uri: nil}
+	for _, a := range s.subs {
+		waits[a.uri] = nil
+	}
+	for _, k := range s.asks {
+		s.room.sink.Ask(ctx, k.request, k.shows...)
+		waits[k.request.Session] = append(waits[k.request.Session], k.request.UpstreamID)
+	}
+	for uri, ids := range waits {
+		s.room.sink.Waiting(ctx, uri, s.room.epoch, ids)
+	}
+}
+
+// recall takes from a session's state what nod has seen of it.
+func (s *session) recall(st *state.Session) {
+	for _, t := range st.Turns {
+		s.past[t.ID] = true
+	}
+	s.titled = st.Summary.Title != ""
+	s.config = configOf(st)
+	for name, v := range st.Meta {
+		s.meta[name] = v
+	}
+	s.main.recall(st)
+}
+
+// recall takes from a session's state what was seen of the turn in progress.
+func (a *agent) recall(st *state.Session) {
+	t := st.ActiveTurn
+	if t == nil {
+		return
+	}
+	a.turn = t.ID
+	if m := st.SteeringMessage; m != nil {
+		a.steering = []state.SessionPendingMessageSet{{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}
+	}
+	for _, p := range t.ResponseParts.All() {
+		switch p := p.(type) {
+		case *state.MarkdownPart:
+			a.texts[p.ID] = &text{part: p.ID, shown: len(p.Content.String())}
+		case *state.ReasoningPart:
+			a.texts[p.ID] = &text{part: p.ID, shown: len(p.Content.String()), thoughts: true}
+		case *state.ToolCallPart:
+			k := p.ToolCall
+			c := &call{id: k.ToolCallID, agent: a, turn: t.ID, recalled: true, content: k.Content, done: !k.Open(), terminal: a.terminal(k.ToolCallID)}
+			c.row = row{tool: k.ToolName, name: k.DisplayName, input: state.Value(k.ToolInput), meta: k.Meta}
+			if k.InvocationMessage != nil {
+				c.row.does = k.InvocationMessage.Text
+			}
+			a.session.calls[c.id] = c
+		}
+	}
+}
+
+// configOf returns the settings that a session is known to have.
+func configOf(st *state.Session) map[string]string {
+	out := map[string]string{}
+	if st.Config != nil {
+		for name, raw := range st.Config.Values {
+			var v string
+			if json.Unmarshal(raw, &v) == nil {
+				out[name] = v
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,219 @@
+package copilot
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// maxFrame bounds, in bytes, a message that nod reads. What is longer is passed on to
+// the SDK unread.
+const maxFrame = 64 << 20
+
+// message is any JSON-RPC message, as far as nod looks at it.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *rpcError       `json:"error"`
+}
+
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// tap stands between the SDK and the server, because the SDK tells less than what
+// comes: it passes over fields and events that it does not know, and an answer that
+// holds one such event is an error to it. Whatever the server says by itself goes to
+// nod alone, as it came; the SDK makes calls and gets their answers. Of some answers
+// nod reads what came, too.
+type tap struct {
+	server net.Conn
+	sdk    net.Conn
+	// onMessage gets what the server says by itself, in the order of the wire.
+	onMessage func(message)
+
+	mu      sync.Mutex
+	wanted  []*wanted          // answers that nod reads, and whose calls have not been made yet
+	pending map[string]*wanted // by the ids of their calls
+}
+
+// wanted is an answer that nod reads before the SDK gets it.
+type wanted struct {
+	method, session string
+	read            func(json.RawMessage) error
+	done            bool
+	err             error
+}
+
+// want has the answer to the next call of a method, for a session, read on the
+// reader's goroutine, in the order of the wire.
+func (t *tap) want(method, session string, read func(json.RawMessage) error) *wanted {
+	w := &wanted{method: method, session: session, read: read}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wanted = append(t.wanted, w)
+	return w
+}
+
+// forget gives an answer up, and reports whether it was read, and how.
+func (t *tap) forget(w *wanted) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, x := range t.wanted {
+		if x == w {
+			t.wanted = append(t.wanted[:i:i], t.wanted[i+1:]...)
+			break
+		}
+	}
+	for id, x := range t.pending {
+		if x == w {
+			delete(t.pending, id)
+		}
+	}
+	return w.done, w.err
+}
+
+// listen takes the one connection of the SDK, on a port of this machine.
+func listen(ctx context.Context) (address string, accept func() (net.Conn, error), err error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	return l.Addr().String(), func() (net.Conn, error) {
+		defer stop()
+		c, err := l.Accept()
+		_ = l.Close() // nobody else is let in
+		return c, err
+	}, nil
+}
+
+// readFrame reads a message with its header. A body that is too long is nil: it lies
+// in the reader still.
+func readFrame(r *bufio.Reader) (body []byte, length int64, err error) {
+	length = -1
+	for {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return nil, 0, err
+		}
+		text := strings.TrimSpace(string(line))
+		if text == "" && length >= 0 {
+			break
+		}
+		if name, value, ok := strings.Cut(text, ":"); ok && strings.EqualFold(name, "Content-Length") {
+			if length, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64); err != nil || length < 0 {
+				return nil, 0, fmt.Errorf("copilot: a message without a length: %q", text)
+			}
+		} else if text != "" && !ok {
+			return nil, 0, errors.New("copilot: what comes is not JSON-RPC")
+		}
+	}
+	if length > maxFrame {
+		return nil, length, nil
+	}
+	body = make([]byte, length)
+	_, err = io.ReadFull(r, body)
+	return body, length, err
+}
+
+func writeFrame(w io.Writer, body []byte) error {
+	_, err := w.Write(append(fmt.Appendf(make([]byte, 0, len(body)+32), "Content-Length: %d\r\n\r\n", len(body)), body...))
+	return err
+}
+
+// fromServer reads what the server says until its end.
+func (t *tap) fromServer() error {
+	r := bufio.NewReaderSize(t.server, 64<<10)
+	for {
+		body, length, err := readFrame(r)
+		if err != nil {
+			return err
+		}
+		if body == nil { // an answer, as nothing else is that long
+			if _, err := fmt.Fprintf(t.sdk, "Content-Length: %d\r\n\r\n", length); err != nil {
+				return err
+			}
+			if _, err := io.CopyN(t.sdk, r, length); err != nil {
+				return err
+			}
+			continue
+		}
+		var m message
+		if json.Unmarshal(body, &m) != nil {
+			return errors.New("copilot: a message that is no JSON")
+		}
+		if m.Method != "" {
+			t.onMessage(m)
+			continue
+		}
+		t.mu.Lock()
+		w := t.pending[string(m.ID)]
+		delete(t.pending, string(m.ID))
+		t.mu.Unlock()
+		if w != nil && m.Error == nil {
+			err := w.read(m.Result)
+			t.mu.Lock()
+			w.done, w.err = true, err
+			t.mu.Unlock()
+		}
+		if err := writeFrame(t.sdk, body); err != nil {
+			return err
+		}
+	}
+}
+
+// fromSDK passes calls on until the SDK is done.
+func (t *tap) fromSDK() error {
+	r := bufio.NewReaderSize(t.sdk, 64<<10)
+	for {
+		body, length, err := readFrame(r)
+		if err != nil {
+			return err
+		}
+		if body == nil {
+			return fmt.Errorf("copilot: a call of %d bytes is too long", length)
+		}
+		t.note(body)
+		if err := writeFrame(t.server, body); err != nil {
+			return err
+		}
+	}
+}
+
+// note looks whether the answer to a call is wanted.
+func (t *tap) note(body []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.wanted) == 0 {
+		return
+	}
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct {
+			SessionID string `json:"sessionId"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(body, &m) != nil {
+		return
+	}
+	for i, w := range t.wanted {
+		if w.method == m.Method && w.session == m.Params.SessionID {
+			t.wanted = append(t.wanted[:i:i], t.wanted[i+1:]...)
+			t.pending[string(m.ID)] = w
+			return
+		}
+	}
+}

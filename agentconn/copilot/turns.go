@@ -1,0 +1,278 @@
+package copilot
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"nod/agentconn/plain"
+	"nod/state"
+)
+
+// userMessage is the data of user.message.
+type userMessage struct {
+	MessageID   string          `json:"messageId"`
+	Content     string          `json:"content"`
+	Source      string          `json:"source"`
+	Delivery    string          `json:"delivery"` // idle, queued, steering
+	Attachments json.RawMessage `json:"attachments"`
+}
+
+// id is that of the turn which the message begins.
+func (m userMessage) id(e event) string { return cmp.Or(m.MessageID, e.ID) }
+
+// message is a user.message as AHP has it.
+func (m userMessage) message() state.Message {
+	out := state.UserMessage(m.Content)
+	out.Attachments = attachments(m.Attachments)
+	return out
+}
+
+// said: a message begins a turn, or is said to the one in progress.
+func (a *agent) said(ctx context.Context, e event) bool {
+	var m userMessage
+	if json.Unmarshal(e.Data, &m) != nil {
+		return false
+	}
+	id := m.id(e)
+	switch {
+	case id == a.turn: // nod has begun it when the call was answered
+	case strings.HasPrefix(m.Source, "skill-"): // written by the CLI, for the model
+	case m.Delivery == "steering" && a.turn != "":
+		a.taken(m.Content)
+		a.apply(&state.SessionResponsePart{TurnID: a.turn, Part: &state.NotificationPart{
+			Content: state.Plain(m.Content), Meta: state.Meta{"nod.said": plain.Value("user")},
+		}})
+	default:
+		a.end()
+		a.begin(id, m.message())
+	}
+	return true
+}
+
+// begin starts a turn.
+func (a *agent) begin(id string, m state.Message) {
+	s := a.session
+	if id == a.turn {
+		return
+	}
+	a.turn, a.failure, a.usage, a.unknown, a.thought = id, nil, usage{}, 0, ""
+	a.texts, a.void = map[string]*text{}, map[bool]string{}
+	for id, c := range s.calls { // of an older turn only a command may still run
+		if c.agent == a && c.done && c.terminal == "" {
+			delete(s.calls, id)
+		}
+	}
+	actions := []state.Action{&state.SessionTurnStarted{TurnID: id, Message: m}}
+	if title := state.TitleOf(m.Text); a == s.main && !s.titled && title != "" {
+		s.titled = true
+		actions = append(actions, &state.SessionTitleChanged{Title: title})
+	}
+	a.apply(actions...)
+	if a == s.main {
+		for _, part := range s.waiting {
+			a.apply(&state.SessionResponsePart{TurnID: id, Part: part})
+		}
+		s.waiting = nil
+	}
+}
+
+type turnStep struct {
+	TurnID string `json:"turnId"`
+}
+
+// step: the model is asked. A step without a turn is one that Copilot began by
+// itself, because something in the background has ended.
+func (a *agent) step(_ context.Context, e event) bool {
+	if a.turn == "" {
+		a.begin(e.ID, state.Message{Origin: state.MessageOrigin{Kind: "systemNotification"}})
+	}
+	a.quiet()
+	return true
+}
+
+// quiet ends an activity that lasts until the next step.
+func (a *agent) quiet() {
+	if a.active {
+		a.active = false
+		a.apply(&state.SessionActivityChanged{})
+	}
+}
+
+// activity says what the agent does right now. It ends with the next step.
+func (a *agent) activity(words string) {
+	if a.turn == "" || words == "" {
+		return
+	}
+	a.active = true
+	a.apply(&state.SessionActivityChanged{Activity: new(plain.Shorten(words, 200))})
+}
+
+type ended struct {
+	Aborted bool `json:"aborted"`
+}
+
+// idle: the turn, and the queue behind it, is done.
+func (a *agent) idle(_ context.Context, p ended) {
+	if p.Aborted {
+		a.cancel()
+	}
+	a.end()
+}
+
+// end ends the turn in progress.
+func (a *agent) end() {
+	if a.turn == "" {
+		return
+	}
+	turn := a.turn
+	if a.failure != nil {
+		a.close(&state.SessionError{TurnID: turn, Error: *a.failure})
+	} else {
+		a.close(&state.SessionTurnComplete{TurnID: turn})
+	}
+}
+
+type aborted struct {
+	Reason string `json:"reason"`
+}
+
+// abort ends what is open: nothing else tells its end.
+func (a *agent) abort(_ context.Context, p aborted) {
+	if p.Reason != "" && p.Reason != "user_initiated" && p.Reason != "user_abort" {
+		a.note(warnNote, "Copilot has stopped this turn: "+plain.Words(p.Reason)+".")
+	}
+	a.cancel()
+}
+
+func (a *agent) cancel() {
+	if a.turn != "" {
+		a.close(&state.SessionTurnCancelled{TurnID: a.turn})
+	}
+}
+
+// close ends the turn with an action.
+func (a *agent) close(how state.Action) {
+	for _, c := range a.session.calls {
+		if c.agent == a && c.turn == a.turn && !c.done && len(c.content) > 0 {
+			a.apply(&state.SessionToolCallComplete{TurnID: c.turn, ToolCallID: c.id, Result: state.ToolCallResult{
+				PastTenseMessage: state.Plain("Was still running when the turn ended"), Content: c.content,
+			}})
+		}
+		if c.agent == a {
+			c.done = true
+		}
+	}
+	a.apply(how, &state.SessionActivityChanged{})
+	a.session.past[a.turn] = true
+	a.turn, a.active, a.failure = "", false, nil
+}
+
+type failure struct {
+	ErrorType  string `json:"errorType"`
+	ErrorCode  string `json:"errorCode"`
+	Message    string `json:"message"`
+	StatusCode int64  `json:"statusCode"`
+	URL        string `json:"url"`
+}
+
+// failed: the turn is going to end with an error, or, where none is in progress,
+// something of the session went wrong.
+func (a *agent) failed(_ context.Context, p failure) {
+	sentence := plain.Shorten(cmp.Or(p.Message, "Copilot reports an error and gives no reason."), plain.MaxNote)
+	if p.StatusCode != 0 && !strings.Contains(sentence, fmt.Sprint(p.StatusCode)) {
+		sentence += fmt.Sprintf(" (HTTP %d)", p.StatusCode)
+	}
+	if p.URL != "" {
+		sentence += " " + plain.Shorten(p.URL, 300)
+	}
+	if a.turn == "" {
+		a.note(warnNote, sentence)
+		return
+	}
+	a.failure = &state.ErrorInfo{ErrorType: "copilot." + plain.Shorten(cmp.Or(p.ErrorType, "error"), 80), Message: sentence}
+}
+
+// ---- tokens ----
+
+type usageData struct {
+	Model        string `json:"model"`
+	InputTokens  int64  `json:"inputTokens"`
+	OutputTokens int64  `json:"outputTokens"`
+	CacheRead    int64  `json:"cacheReadTokens"`
+	quotaData
+}
+
+// used counts the tokens of a call of the model.
+func (a *agent) used(_ context.Context, p usageData) {
+	a.quota(p.quotaData)
+	if a.turn == "" {
+		return
+	}
+	u := &a.usage
+	u.input, u.output, u.cached = u.input+p.InputTokens, u.output+p.OutputTokens, u.cached+p.CacheRead
+	input, output, cached := u.input, u.output, u.cached
+	a.apply(&state.SessionUsage{TurnID: a.turn, Usage: state.UsageInfo{
+		InputTokens: &input, OutputTokens: &output, CacheReadTokens: &cached, Model: state.Optional(p.Model),
+	}})
+}
+
+type contextData struct {
+	TokenLimit    int64 `json:"tokenLimit"`
+	CurrentTokens int64 `json:"currentTokens"`
+}
+
+// filled says how much of what the model can read at once is in use.
+func (a *agent) filled(_ context.Context, p contextData) {
+	if p.TokenLimit > 0 {
+		a.remember("nod.context", struct {
+			Tokens int64 `json:"tokens"`
+			Window int64 `json:"window"`
+		}{p.CurrentTokens, p.TokenLimit})
+	}
+}
+
+// remember keeps something in the _meta of the session, which is replaced as a whole.
+// Of a sub-agent it is not kept.
+func (a *agent) remember(key string, v any) {
+	s := a.session
+	raw := plain.Value(v)
+	if a != s.main || string(s.meta[key]) == string(raw) {
+		return
+	}
+	s.meta[key] = raw
+	m := state.Meta{}
+	for k, v := range s.meta {
+		m[k] = v
+	}
+	a.apply(&state.SessionMetaChanged{Meta: m})
+}
+
+// ---- steering ----
+
+// taken follows a message that Copilot has taken into the turn.
+func (a *agent) taken(text string) {
+	for i, m := range a.steering {
+		if m.Message.Text == text {
+			newest := a.steering[len(a.steering)-1].ID
+			a.steering = append(a.steering[:i:i], a.steering[i+1:]...)
+			a.apply(a.steers(newest))
+			return
+		}
+	}
+}
+
+// steers shows what Copilot has not taken yet. AHP has room for one such message, so
+// several are shown as one, under the id of the newest.
+func (a *agent) steers(id string) state.Action {
+	if len(a.steering) == 0 {
+		return &state.SessionPendingMessageRemoved{Kind: state.PendingSteering, ID: id}
+	}
+	var texts []string
+	for _, m := range a.steering {
+		texts = append(texts, m.Message.Text)
+	}
+	return &state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: id, Message: state.UserMessage(strings.Join(texts, "\n\n"))}
+}
