@@ -73,7 +73,7 @@ func (c *conn) create(ctx context.Context, id string, n state.NewSession) error 
 			WorkingDirectory: new(state.FileURI(n.Folder)),
 		}, raw)
 		if err == nil {
-			c.sessions[id].caughtUp(c.ctx)
+			c.sessions[id].caughtUp(c.recording())
 		}
 		return err
 	})
@@ -124,7 +124,7 @@ func (c *conn) begin(id string, m *state.SessionSummary, raw json.RawMessage) er
 	if o.ModelState.ModelID != "" {
 		actions = append(actions, &state.SessionModelChanged{Model: state.ModelSelection{ID: plain.Shorten(o.ModelState.ModelID, 100)}})
 	}
-	st, err := c.room.sink.Begin(c.ctx, c.room.key, m, nil, actions...)
+	st, err := c.room.sink.Begin(c.recording(), c.room.key, m, nil, actions...)
 	if err != nil {
 		return err
 	}
@@ -224,13 +224,13 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 			known := c.sessions[id]
 			for _, raw := range page.Events {
 				if e, err := readEvent(raw); err != nil {
-					c.room.sink.Opaque(c.ctx, known.main.uri, raw)
+					c.room.sink.Opaque(c.recording(), known.main.uri, raw)
 				} else {
-					known.take(c.ctx, e)
+					known.take(c.recording(), e)
 				}
 			}
 			if cursor, more = page.Cursor, page.HasMore; !more {
-				known.caughtUp(c.ctx)
+				known.caughtUp(c.recording())
 			}
 			return nil
 		})

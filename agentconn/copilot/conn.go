@@ -204,14 +204,18 @@ func (c *conn) receive(m message) {
 		e, err := readEvent(p.Event)
 		if err != nil {
 			c.log.Warn("an event that cannot be read", "session", s.id, "err", err)
-			c.room.sink.Opaque(c.ctx, s.main.uri, p.Event)
+			c.room.sink.Opaque(c.recording(), s.main.uri, p.Event)
 			return
 		}
-		s.hear(c.ctx, e)
+		s.hear(c.recording(), e)
 	case "session.lifecycle":
 		c.lifecycle(m.Params)
 	}
 }
+
+// recording is the context of what is recorded: what was heard is kept, also when the
+// link ends.
+func (c *conn) recording() context.Context { return context.WithoutCancel(c.ctx) }
 
 // call makes a call with a deadline.
 func (c *conn) call(ctx context.Context, f func(context.Context) error) error {
@@ -341,20 +345,23 @@ func (c *conn) send(ctx context.Context, id string, m state.Message) error {
 	return c.callFor(ctx, "session.send", id, func(ctx context.Context) error {
 		_, err := s.Send(ctx, sdk.MessageOptions{Prompt: m.Text})
 		return err
-	}, func(raw json.RawMessage) error {
-		var res struct {
-			MessageID string `json:"messageId"`
-		}
-		if err := json.Unmarshal(raw, &res); err != nil || res.MessageID == "" {
-			return fmt.Errorf("copilot: session.send was answered without a message: %w", err)
-		}
-		if s := c.sessions[id]; s != nil && s.main.turn == "" && !s.past[res.MessageID] {
-			s.from = state.Source{Epoch: s.id, ID: res.MessageID}
-			s.main.begin(res.MessageID, m)
-			s.flush(c.ctx)
-		}
-		return nil
-	})
+	}, func(raw json.RawMessage) error { return c.sent(id, m, raw) })
+}
+
+// sent begins the turn of a message that the server has taken.
+func (c *conn) sent(id string, m state.Message, raw json.RawMessage) error {
+	var res struct {
+		MessageID string `json:"messageId"`
+	}
+	if err := json.Unmarshal(raw, &res); err != nil || res.MessageID == "" {
+		return fmt.Errorf("copilot: session.send was answered without a message: %w", err)
+	}
+	if s := c.sessions[id]; s != nil && s.main.turn == "" && !s.past[res.MessageID] {
+		s.from = state.Source{Epoch: s.id, ID: res.MessageID}
+		s.main.begin(res.MessageID, m)
+		s.flush(c.recording())
+	}
+	return nil
 }
 
 // Answer implements agentconn.Conn.

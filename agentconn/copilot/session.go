@@ -84,13 +84,16 @@ func uriOf(id string) string { return state.SessionScheme + id }
 
 // sessionID is the Copilot session that a session of nod's is, or is part of.
 func sessionID(uri string) string {
-	id, _, _ := strings.Cut(strings.TrimPrefix(uri, state.SessionScheme), ".")
+	id, _, _ := strings.Cut(strings.TrimPrefix(uri, state.SessionScheme), subOf)
 	return id
 }
 
+// subOf is what stands in the URI of a sub-agent's session between the ids of the two.
+const subOf = "-sub-"
+
 // addressable reports whether an id can be part of an address, as every UUID can.
 func addressable(id string) bool {
-	return id != "" && len(id) <= 100 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
+	return id != "" && len(id) <= 45 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && !strings.Contains(id, subOf)
 }
 
 func newSession(r *room, id string) *session {
@@ -110,7 +113,7 @@ func (s *session) agentOf(e event) *agent {
 	}
 	a := s.subs[e.AgentID]
 	if a == nil {
-		a = s.newAgent(e.AgentID, s.main.uri+"."+e.AgentID)
+		a = s.newAgent(e.AgentID, s.main.uri+subOf+e.AgentID)
 		s.subs[e.AgentID] = a
 	}
 	return a

@@ -166,7 +166,7 @@ func (h *Hub) newChild(uri string) bool {
 // is safe in an address of a page.
 func goodURI(uri string) bool {
 	id, ok := strings.CutPrefix(uri, uriScheme)
-	return ok && id != "" && len(id) <= 64 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	return ok && id != "" && len(id) <= 100 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // changed must be called with h.mu held.

@@ -167,7 +167,7 @@ func TestHostileSubagents(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.begin("", uriScheme, uriScheme+"..", uriScheme+"../x", uriScheme+"a/b", uriScheme+"a?b", uriScheme+"a#b", uriScheme+"a%2fb", uriScheme+"A",
-		uriScheme+"é", uriScheme+"a b", uriScheme+"a\x00", uriScheme+"a\n", uriScheme+`"><script>`, uriScheme+strings.Repeat("a", 65),
+		uriScheme+"é", uriScheme+"a b", uriScheme+"a\x00", uriScheme+"a\n", uriScheme+`"><script>`, uriScheme+strings.Repeat("a", 101),
 		"kid", "http://evil.test/kid", "AHP-session:/kid", "ahp-session://kid", "file:///etc/passwd", h.uri, uriScheme+other)
 	if c := h.view().Children; len(c) != 0 {
 		t.Errorf("it began %+v", c)
