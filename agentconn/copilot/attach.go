@@ -1,11 +1,13 @@
 package copilot
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	sdk "github.com/github/copilot-sdk/go"
@@ -177,20 +179,85 @@ func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) e
 		return err
 	}
 	c.alone(func() { c.enter(id) })
-	err = c.callFor(ctx, "session.resume", id, func(ctx context.Context) error {
-		s, err := c.client.ResumeSession(ctx, id, c.cfg.join())
-		if s != nil {
-			c.hold(id, s)
-		}
+	var s *sdk.Session
+	var answer json.RawMessage
+	err = c.callFor(ctx, "session.resume", id, func(ctx context.Context) (err error) {
+		s, err = c.client.ResumeSession(ctx, id, c.cfg.join(c.terminal))
 		return err
-	}, func(raw json.RawMessage) error { return c.begin(id, m, raw) })
+	}, func(raw json.RawMessage) error {
+		answer = raw
+		return nil
+	})
+	if s == nil && err == nil {
+		err = errLost
+	}
 	if err != nil {
 		return err
 	}
-	if err := c.readLog(ctx, id); err != nil {
+	c.hold(id, s)
+	if m == nil {
+		if m, err = c.describe(ctx, s); err != nil {
+			return err
+		}
+	}
+	c.alone(func() { err = c.begin(id, m, answer) })
+	if err == nil {
+		err = c.readLog(ctx, id)
+	}
+	if err == nil {
+		err = c.settle(ctx, s)
+	}
+	if err == nil {
+		err = c.tune(ctx, id)
+	}
+	return err
+}
+
+// describe makes what a list shows of a session that nod does not know.
+func (c *conn) describe(ctx context.Context, s *sdk.Session) (*state.SessionSummary, error) {
+	var is *rpc.SessionMetadataSnapshot
+	err := c.call(ctx, func(ctx context.Context) (err error) {
+		is, err = s.RPC.Metadata.Snapshot(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if is.AlreadyInUse {
+		return nil, errInUse
+	}
+	return &state.SessionSummary{
+		Resource: uriOf(s.SessionID), Provider: c.room.provider, Title: state.TitleOf(cmp.Or(state.Value(is.InitialName), state.Value(is.Summary))), Status: state.StatusIdle,
+		CreatedAt: is.StartTime.UnixMilli(), ModifiedAt: is.ModifiedTime.UnixMilli(), WorkingDirectory: new(state.FileURI(is.WorkingDirectory)),
+	}, nil
+}
+
+// settle ends a turn that the server does not go on with: it was another run of the
+// server that had it.
+func (c *conn) settle(ctx context.Context, s *sdk.Session) error {
+	turn := ""
+	c.alone(func() {
+		if known := c.sessions[s.SessionID]; len(known.asks) == 0 {
+			turn = known.main.turn
+		}
+	})
+	if turn == "" {
+		return nil
+	}
+	var is *rpc.SessionActivity
+	err := c.call(ctx, func(ctx context.Context) (err error) {
+		is, err = s.RPC.Metadata.Activity(ctx)
+		return err
+	})
+	if err != nil || is.HasActiveWork {
 		return err
 	}
-	return c.tune(ctx, id)
+	c.alone(func() {
+		if known := c.sessions[s.SessionID]; known.main.turn == turn {
+			known.gone(c.recording(), "Copilot does not go on with this turn: its server has ended meanwhile. What it had written is in the folder.")
+		}
+	})
+	return nil
 }
 
 var errInUse = &agentconn.PublicError{Message: "This session is open in another program, maybe a terminal. To open it a second time would make two of it: close it there, or go on there."}
@@ -241,10 +308,26 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 	return nil
 }
 
-// discover looks after what was open on the server when nod heard of it last.
+// discover looks after what was open on the server when nod heard of it last, and,
+// of a terminal, what it has in front.
 func (c *conn) discover() {
 	for _, st := range c.room.sink.Open(c.ctx, c.room.key) {
-		c.running.Go(func() { c.regain(st.Summary) })
+		if sessionID(st.Summary.Resource) == strings.TrimPrefix(st.Summary.Resource, state.SessionScheme) { // a sub-agent's comes with it
+			c.running.Go(func() { c.regain(st.Summary) })
+		}
+	}
+	if !c.terminal {
+		return
+	}
+	err := c.call(c.ctx, func(ctx context.Context) error {
+		id, err := c.client.GetForegroundSessionID(ctx)
+		if err == nil && id != nil {
+			c.running.Go(func() { c.meet(*id) })
+		}
+		return err
+	})
+	if err != nil {
+		c.log.Warn("what the terminal has in front is not known", "err", err)
 	}
 }
 
@@ -259,5 +342,63 @@ func (c *conn) regain(m *state.SessionSummary) {
 	c.log.Warn("an open session cannot go on", "session", id, "err", err)
 }
 
-// lifecycle follows what the server tells of all its sessions.
-func (c *conn) lifecycle(json.RawMessage) {}
+// meet shows a session that somebody else has opened on the server.
+func (c *conn) meet(id string) {
+	if !addressable(id) {
+		c.log.Warn("a session is not shown: its id can be no address", "session", plain.Shorten(id, 100))
+		return
+	}
+	if err := c.attach(c.ctx, id, nil); err != nil {
+		c.log.Debug("a session cannot be joined", "session", id, "err", err)
+	}
+}
+
+// meetAgain is how long nod waits before it tries again to join a session.
+const meetAgain = 10 * time.Second
+
+// lifecycle follows what the server tells of all its sessions. One that others have
+// opened is joined when something happens in it.
+func (c *conn) lifecycle(raw json.RawMessage) {
+	var p struct {
+		Type      string `json:"type"`
+		SessionID string `json:"sessionId"`
+	}
+	if json.Unmarshal(raw, &p) != nil || c.sessions[p.SessionID] != nil {
+		return
+	}
+	switch p.Type {
+	case "session.created", "session.updated", "session.foreground":
+		if time.Since(c.tried[p.SessionID]) < meetAgain {
+			return
+		}
+		c.tried[p.SessionID] = time.Now()
+		c.running.Go(func() { c.meet(p.SessionID) })
+	}
+}
+
+// mark notes the place in a session's log up to which nod knows all, when the session
+// rests.
+func (c *conn) mark(id string) {
+	s := c.session(id)
+	if s == nil {
+		return
+	}
+	err := c.callFor(c.ctx, "session.eventLog.tail", id, func(ctx context.Context) error {
+		_, err := s.RPC.EventLog.Tail(ctx)
+		return err
+	}, func(raw json.RawMessage) error {
+		var tail struct {
+			Cursor string `json:"cursor"`
+		}
+		err := json.Unmarshal(raw, &tail)
+		if known := c.sessions[id]; err == nil && known != nil && known.main.turn == "" {
+			known.from = state.Source{}
+			known.main.remember(cursorKey, tail.Cursor)
+			known.flush(c.recording())
+		}
+		return err
+	})
+	if err != nil {
+		c.log.Debug("the place in a log is not known", "session", id, "err", err)
+	}
+}

@@ -51,15 +51,16 @@ type conn struct {
 	room    room
 	log     *slog.Logger
 
-	tap        *tap
-	client     *sdk.Client
-	version    string
-	foreground bool // of a terminal: its session is the one in the foreground
+	tap      *tap
+	client   *sdk.Client
+	version  string
+	terminal bool // it is a terminal that serves
 
 	// hearing is held by the reader while it handles a message, and by who else
 	// touches the sessions.
 	hearing  sync.Mutex
-	sessions map[string]*session // by id, that this link hears
+	sessions map[string]*session  // by id, that this link hears
+	tried    map[string]time.Time // when nod has tried to join a session
 
 	ctx     context.Context // of what runs beside the reader
 	stop    context.CancelFunc
@@ -75,11 +76,13 @@ var errLost = &agentconn.PublicError{Message: "The link to Copilot was lost befo
 
 func newConn(a agentconn.Adapter, cfg Config, sink agentconn.Sink, open func(context.Context) (dialled, error)) *conn {
 	log := cfg.Log.With("agent", a.Key())
-	return &conn{
+	c := &conn{
 		adapter: a, cfg: cfg, open: open, log: log,
 		room:     room{sink: sink, key: a.Key(), provider: a.Provider(), log: log},
-		sessions: map[string]*session{}, live: map[string]*sdk.Session{},
+		sessions: map[string]*session{}, tried: map[string]time.Time{}, live: map[string]*sdk.Session{},
 	}
+	c.room.rests = func(id string) { c.running.Go(func() { c.mark(id) }) }
+	return c
 }
 
 // Run reaches the server, greets it, looks what runs there, and reads until it ends.

@@ -67,12 +67,19 @@ func (cfg Config) create(n state.NewSession) *sdk.SessionConfig {
 	}
 }
 
-// join is how a session is joined that runs, or that is on disk.
-func (cfg Config) join() *sdk.ResumeSessionConfig {
-	provider, _ := byok()
-	return &sdk.ResumeSessionConfig{
-		Provider: provider, ClientName: "nod", Streaming: sdk.Bool(true), EnableConfigDiscovery: sdk.Bool(true), ContinuePendingWork: sdk.Bool(true),
+// join is how a session is joined that runs, or that is on disk. In a terminal it has
+// what it needs.
+func (cfg Config) join(terminal bool) *sdk.ResumeSessionConfig {
+	out := &sdk.ResumeSessionConfig{
+		ClientName: "nod", Streaming: sdk.Bool(true), ContinuePendingWork: sdk.Bool(true),
 		OnPermissionRequest: nobody, OnUserInputRequest: noInput, OnElicitationRequest: noForm,
 		OnExitPlanModeRequest: noPlan, OnAutoModeSwitchRequest: noSwitch,
 	}
+	if terminal {
+		out.SuppressResumeEvent = true
+		return out
+	}
+	out.EnableConfigDiscovery = sdk.Bool(true)
+	out.Provider, _ = byok()
+	return out
 }

@@ -133,7 +133,7 @@ func (r *remote) NewConn(sink agentconn.Sink) agentconn.Conn {
 		}
 		return out, nil
 	})
-	c.foreground = r.terminal()
+	c.terminal = r.terminal()
 	return c
 }
 

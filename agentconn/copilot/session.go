@@ -19,7 +19,8 @@ type room struct {
 	provider string
 	epoch    string // of one run of the server
 	log      *slog.Logger
-	odd      int // events that nod does not understand
+	odd      int                  // events that nod does not understand
+	rests    func(session string) // is told when a session has ended its turn; nil if nobody wants to know
 }
 
 // session is what nod knows of a Copilot session. Who reads it owns it: the reader
@@ -289,6 +290,22 @@ func (s *session) caughtUp(ctx context.Context) {
 	for uri, ids := range waits {
 		s.room.sink.Waiting(ctx, uri, s.room.epoch, ids)
 	}
+	if s.main.turn == "" {
+		s.rested()
+	}
+}
+
+func (s *session) rested() {
+	if s.room.rests != nil && !s.catching {
+		s.room.rests(s.id)
+	}
+}
+
+// gone ends what is open, because the server does not have it any more.
+func (s *session) gone(ctx context.Context, sentence string) {
+	s.past[s.main.turn] = true
+	s.main.turn, s.asks, s.calls = "", nil, map[string]*call{}
+	s.room.sink.Gone(ctx, s.main.uri, sentence)
 }
 
 // recall takes from a session's state what nod has seen of it.

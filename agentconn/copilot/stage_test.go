@@ -51,7 +51,7 @@ func newStage(t *testing.T) *stage {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nothing runs beside the reader
 	t.Cleanup(s.conn.running.Wait)
-	s.conn.ctx, s.conn.stop, s.conn.room.epoch = ctx, func() {}, "e"
+	s.conn.ctx, s.conn.stop, s.conn.room.epoch, s.conn.room.rests = ctx, func() {}, "e", nil
 	s.hub.SetUpstream(s, []state.Link{{Key: a.Key(), Provider: a.Provider(), DisplayName: "Copilot", Status: state.LinkUp, Epoch: "e"}})
 	return s
 }

@@ -120,6 +120,9 @@ func (a *agent) idle(_ context.Context, p ended) {
 		a.cancel()
 	}
 	a.end()
+	if a == a.session.main {
+		a.session.rested()
+	}
 }
 
 // end ends the turn in progress.

@@ -15,6 +15,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"nod/agentconn/codex"
+	"nod/agentconn/copilot"
 )
 
 // config is what the owner may set. A flag goes before the file, the file before
@@ -30,11 +31,21 @@ type config struct {
 		Env     []string       `toml:"env"`
 		Servers []codex.Server `toml:"servers"`
 	} `toml:"codex"`
+	Copilot struct {
+		Command string           `toml:"command"`
+		Env     []string         `toml:"env"`
+		Servers []copilot.Server `toml:"servers"`
+	} `toml:"copilot"`
 }
 
 // codex returns what the room that knows Codex needs.
 func (c config) codex(log *slog.Logger) codex.Config {
 	return codex.Config{Command: c.Codex.Command, Env: c.Codex.Env, Servers: c.Codex.Servers, Data: c.Data, Log: log}
+}
+
+// copilot returns what the room that knows Copilot needs.
+func (c config) copilot(log *slog.Logger) copilot.Config {
+	return copilot.Config{Command: c.Copilot.Command, Env: c.Copilot.Env, Servers: c.Copilot.Servers, Data: c.Data, Log: log}
 }
 
 // defaultListen is loopback: nothing beyond this machine can reach it.
@@ -91,13 +102,21 @@ is TOML and may set:
   [[codex.servers]]              # an app-server that you run yourself
   url = "ws://127.0.0.1:4500"    # or unix:///PATH, or wss://HOST
   token_file = "/home/me/.codex-token"
+
+  [copilot]
+  command = "copilot"            # program to start, looked up on PATH
+  env = []                       # further variables that Copilot may see
+
+  [[copilot.servers]]            # a server that you run yourself: copilot --headless --port 4321
+  address = "127.0.0.1:4321"     # without token_file: a terminal, copilot --ui-server --port 4321
+  token_file = "/home/me/.copilot-token"
 `
 
 // parse reads flags and file. It writes help to out and returns flag.ErrHelp for
 // it; any other error is a sentence.
 func parse(args []string, out io.Writer) (command, argument string, cfg config, err error) {
 	cfg = config{Listen: defaultListen, Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod")}
-	cfg.Codex.Command = "codex"
+	cfg.Codex.Command, cfg.Copilot.Command = "codex", "copilot"
 	file := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "nod", "config.toml")
 
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {

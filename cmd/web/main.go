@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"text/tabwriter"
@@ -21,6 +22,7 @@ import (
 
 	"nod/agentconn"
 	"nod/agentconn/codex"
+	"nod/agentconn/copilot"
 	"nod/agentconn/demo"
 	"nod/handlers"
 	"nod/handlers/auth"
@@ -220,7 +222,11 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	if err != nil {
 		return err
 	}
-	adapters, links := findAgents(codexes...)
+	copilots, err := copilot.Adapters(cfg.copilot(log))
+	if err != nil {
+		return err
+	}
+	adapters, links := findAgents(slices.Concat(codexes, copilots)...)
 	manager := agentconn.NewManager(h, adapters, log)
 	h.SetUpstream(manager, links)
 	manager.Start()
