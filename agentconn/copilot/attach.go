@@ -60,6 +60,9 @@ var errNotHere = errors.New("copilot: questions are answered by their ids")
 
 // create starts a session and makes it known.
 func (c *conn) create(ctx context.Context, id string, n state.NewSession) error {
+	if err := c.authorized(ctx); err != nil {
+		return err
+	}
 	c.alone(func() { c.enter(id) })
 	err := c.callFor(ctx, "session.create", id, func(ctx context.Context) error {
 		cfg := c.cfg.create(n)

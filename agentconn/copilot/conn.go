@@ -186,6 +186,23 @@ func (c *conn) greet(ctx context.Context) error {
 	return nil
 }
 
+// whatToDo says what a Copilot that may use no model needs.
+const whatToDo = "Copilot is not logged in. Run “copilot login”, or set COPILOT_GITHUB_TOKEN to a token, or COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL to a model provider of your own, and start nod again."
+
+// authorized reports an error if no model can be asked.
+func (c *conn) authorized(ctx context.Context) error {
+	if p, _ := byok(); p != nil {
+		return nil
+	}
+	return c.call(ctx, func(ctx context.Context) error {
+		st, err := c.client.GetAuthStatus(ctx)
+		if err == nil && !st.IsAuthenticated {
+			err = &agentconn.PublicError{Message: whatToDo, Err: errors.New(state.Value(st.StatusMessage))}
+		}
+		return err
+	})
+}
+
 // receive takes what the server says by itself. The questions that it puts to a
 // client as calls are events too, and are answered by their ids.
 func (c *conn) receive(m message) {

@@ -127,7 +127,9 @@ func (r *remote) NewConn(sink agentconn.Sink) agentconn.Conn {
 		if err != nil {
 			return dialled{}, &agentconn.PublicError{Message: "Nobody answers at " + r.Address + ".", Err: err}
 		}
-		out := dialled{wire: wire, token: token, epoch: newID()}
+		// Its requests have ids that come only once, so a card lives as long as what it
+		// is about.
+		out := dialled{wire: wire, token: token, epoch: r.Key(), lasting: true}
 		if r.terminal() {
 			out.notice = noToken
 		}

@@ -191,6 +191,9 @@ func (a *agent) failed(_ context.Context, p failure) {
 	if p.URL != "" {
 		sentence += " " + plain.Shorten(p.URL, 300)
 	}
+	if strings.Contains(p.Message, "No GitHub OAuth token") { // a server that was started without a login
+		sentence += " " + whatToDo
+	}
 	if a.turn == "" {
 		a.note(warnNote, sentence)
 		return
