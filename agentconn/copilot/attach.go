@@ -83,9 +83,22 @@ func (c *conn) create(ctx context.Context, id string, n state.NewSession) error 
 		return err
 	})
 	if err != nil {
+		c.leave(id)
 		return err
 	}
 	return c.tune(ctx, id)
+}
+
+// leave forgets a session that this link could not come to hold.
+func (c *conn) leave(id string) {
+	c.alone(func() { delete(c.sessions, id) })
+	c.mu.Lock()
+	s := c.live[id]
+	delete(c.live, id)
+	c.mu.Unlock()
+	if s != nil {
+		c.running.Go(func() { _ = s.Disconnect() }) // the server may have heard nothing of it
+	}
 }
 
 // tune sets what only an open session takes. With script safety an approval for the
@@ -158,10 +171,7 @@ func (c *conn) attach(ctx context.Context, id string, m *state.SessionSummary) e
 		}
 		err := c.resume(ctx, id, m)
 		if err != nil {
-			c.alone(func() { delete(c.sessions, id) })
-			c.mu.Lock()
-			delete(c.live, id)
-			c.mu.Unlock()
+			c.leave(id)
 		}
 		return nil, err
 	})
@@ -271,10 +281,10 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 	if s == nil {
 		return errLost
 	}
-	cursor, more := "", true
+	cursor, more, most := "", true, pageEvents
 	c.alone(func() { cursor = c.sessions[id].cursor() })
 	for n := 0; more; n++ {
-		read := &rpc.EventLogReadRequest{Max: new(int64(pageEvents)), Cursor: state.Optional(cursor)}
+		read := &rpc.EventLogReadRequest{Max: new(int64(most)), Cursor: state.Optional(cursor)}
 		if n == maxPages {
 			c.log.Warn("a log is longer than nod reads", "session", id)
 			break
@@ -304,6 +314,10 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 			}
 			return nil
 		})
+		if errors.Is(err, errTooLong) && most > 1 {
+			most /= 10
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -115,34 +115,38 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 		c.keep(stalled)
 	})
 	wire, err := accept()
+	var passing sync.WaitGroup
 	if err == nil {
-		c.tap = &tap{server: d.wire, sdk: wire, onMessage: c.receive, pending: map[string]*wanted{}}
-		ended := context.AfterFunc(ctx, func() { _, _ = d.wire.Close(), wire.Close() })
-		c.running.Go(func() {
-			if err := c.tap.fromSDK(); err != nil && ctx.Err() == nil {
-				c.log.Warn("the SDK has ended", "err", err)
-			}
+		c.tap = &tap{server: d.wire, sdk: wire, onMessage: c.receive, inFlight: map[string]*wanted{}}
+		ended := context.AfterFunc(ctx, func() { _ = d.wire.Close() })
+		passing.Go(func() {
+			_ = c.tap.fromSDK() // it ends with the client
 			c.stop()
 		})
 		err = c.tap.fromServer()
 		ended()
-		_, _ = d.wire.Close(), wire.Close()
+		_ = d.wire.Close()
+		c.tap.lose()
 	}
 	c.stop()
 	c.running.Wait()
 	c.release()
+	if wire != nil {
+		_ = wire.Close()
+	}
+	passing.Wait()
 	return whyLost(greeted, err, d.lasting)
 }
 
 // release ends what the SDK runs for this link. The server is not told: a session is
-// detached from when the connection ends, and the keeper's goes on.
+// detached from when the connection ends, and what the keeper holds goes on.
 func (c *conn) release() {
 	c.mu.Lock()
 	live := c.live
 	c.live = nil
 	c.mu.Unlock()
 	for _, s := range live {
-		_ = s.Disconnect() // it cannot reach the server any more, and ends its goroutines
+		_ = s.Disconnect() // it reaches nobody, and ends its goroutines
 	}
 	c.client.ForceStop()
 }
@@ -268,10 +272,13 @@ func (c *conn) callFor(ctx context.Context, method, id string, f func(context.Co
 		return failed // whatever the SDK could not read of it
 	}
 	if err == nil {
-		err = errLost
+		err = errTooLong
 	}
 	return err
 }
+
+// errTooLong: the answer was longer than nod reads.
+var errTooLong = errors.New("copilot: an answer is longer than nod reads")
 
 // keep asks the server every now and then whether it is still there.
 func (c *conn) keep(stalled chan<- bool) {

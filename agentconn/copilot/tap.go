@@ -42,9 +42,12 @@ type tap struct {
 	// onMessage gets what the server says by itself, in the order of the wire.
 	onMessage func(message)
 
-	mu      sync.Mutex
-	wanted  []*wanted          // answers that nod reads, and whose calls have not been made yet
-	pending map[string]*wanted // by the ids of their calls
+	writing sync.Mutex // to sdk
+
+	mu       sync.Mutex
+	wanted   []*wanted          // answers that nod reads, and whose calls have not been made yet
+	inFlight map[string]*wanted // calls that wait, by id; nil for an answer that only the SDK reads
+	lost     bool
 }
 
 // wanted is an answer that nod reads before the SDK gets it.
@@ -75,9 +78,9 @@ func (t *tap) forget(w *wanted) (bool, error) {
 			break
 		}
 	}
-	for id, x := range t.pending {
+	for id, x := range t.inFlight {
 		if x == w {
-			delete(t.pending, id)
+			t.inFlight[id] = nil
 		}
 	}
 	return w.done, w.err
@@ -128,6 +131,40 @@ func readFrame(r *bufio.Reader) (body []byte, length int64, err error) {
 	return body, length, err
 }
 
+// answer passes an answer on to the SDK.
+func (t *tap) answer(body []byte) error {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	return writeFrame(t.sdk, body)
+}
+
+// pass passes a long answer on unread.
+func (t *tap) pass(r io.Reader, length int64) error {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if _, err := fmt.Fprintf(t.sdk, "Content-Length: %d\r\n\r\n", length); err != nil {
+		return err
+	}
+	_, err := io.CopyN(t.sdk, r, length)
+	return err
+}
+
+// refuse ends a call without the server. The SDK itself would wait for ever.
+func (t *tap) refuse(id string) {
+	_ = t.answer(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"the link is lost"}}`, id)) // it may be gone, too
+}
+
+// lose ends all calls that wait, and those that come.
+func (t *tap) lose() {
+	t.mu.Lock()
+	waiting := t.inFlight
+	t.lost, t.inFlight = true, nil
+	t.mu.Unlock()
+	for id := range waiting {
+		t.refuse(id)
+	}
+}
+
 func writeFrame(w io.Writer, body []byte) error {
 	_, err := w.Write(append(fmt.Appendf(make([]byte, 0, len(body)+32), "Content-Length: %d\r\n\r\n", len(body)), body...))
 	return err
@@ -142,10 +179,7 @@ func (t *tap) fromServer() error {
 			return err
 		}
 		if body == nil { // an answer, as nothing else is that long
-			if _, err := fmt.Fprintf(t.sdk, "Content-Length: %d\r\n\r\n", length); err != nil {
-				return err
-			}
-			if _, err := io.CopyN(t.sdk, r, length); err != nil {
+			if err := t.pass(r, length); err != nil {
 				return err
 			}
 			continue
@@ -159,8 +193,8 @@ func (t *tap) fromServer() error {
 			continue
 		}
 		t.mu.Lock()
-		w := t.pending[string(m.ID)]
-		delete(t.pending, string(m.ID))
+		w := t.inFlight[string(m.ID)]
+		delete(t.inFlight, string(m.ID))
 		t.mu.Unlock()
 		if w != nil && m.Error == nil {
 			err := w.read(m.Result)
@@ -168,7 +202,7 @@ func (t *tap) fromServer() error {
 			w.done, w.err = true, err
 			t.mu.Unlock()
 		}
-		if err := writeFrame(t.sdk, body); err != nil {
+		if err := t.answer(body); err != nil {
 			return err
 		}
 	}
@@ -185,20 +219,18 @@ func (t *tap) fromSDK() error {
 		if body == nil {
 			return fmt.Errorf("copilot: a call of %d bytes is too long", length)
 		}
-		t.note(body)
-		if err := writeFrame(t.server, body); err != nil {
-			return err
+		id, lost := t.note(body)
+		if !lost && writeFrame(t.server, body) != nil {
+			lost = true
+		}
+		if lost && id != "" {
+			t.refuse(id)
 		}
 	}
 }
 
-// note looks whether the answer to a call is wanted.
-func (t *tap) note(body []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.wanted) == 0 {
-		return
-	}
+// note remembers a call, and looks whether its answer is wanted.
+func (t *tap) note(body []byte) (id string, lost bool) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -206,14 +238,22 @@ func (t *tap) note(body []byte) {
 			SessionID string `json:"sessionId"`
 		} `json:"params"`
 	}
-	if json.Unmarshal(body, &m) != nil {
-		return
+	if json.Unmarshal(body, &m) != nil || m.Method == "" {
+		return "", false
 	}
+	id = string(m.ID)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost {
+		return id, true
+	}
+	t.inFlight[id] = nil
 	for i, w := range t.wanted {
 		if w.method == m.Method && w.session == m.Params.SessionID {
 			t.wanted = append(t.wanted[:i:i], t.wanted[i+1:]...)
-			t.pending[string(m.ID)] = w
-			return
+			t.inFlight[id] = w
+			break
 		}
 	}
+	return id, false
 }
