@@ -20,9 +20,9 @@ import (
 
 const (
 	// pageEvents is how many events of a log are asked for at once, and maxPages how
-	// many such pages are read.
+	// many such pages are read: a log that is longer than that is no session's.
 	pageEvents = 1000
-	maxPages   = 40
+	maxPages   = 2000
 )
 
 // newID makes the id of a session: Copilot takes a UUID.
@@ -286,8 +286,7 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 	for n := 0; more; n++ {
 		read := &rpc.EventLogReadRequest{Max: new(int64(most)), Cursor: state.Optional(cursor)}
 		if n == maxPages {
-			c.log.Warn("a log is longer than nod reads", "session", id)
-			break
+			return errors.New("its log is longer than nod reads")
 		}
 		err := c.callFor(ctx, "session.eventLog.read", id, func(ctx context.Context) error {
 			_, err := s.RPC.EventLog.Read(ctx, read)

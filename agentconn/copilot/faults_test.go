@@ -1,6 +1,7 @@
 package copilot
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,26 @@ func TestMeet(t *testing.T) {
 	v := h.until("5", "the session", func(v snapshot.Session) bool { return v.State.ActiveTurn != nil })
 	if len(v.State.Turns) != 1 || shown(v) != "yes|" || v.State.Summary.Title != "from a terminal" || state.FilePath(state.Value(v.State.Summary.WorkingDirectory)) != "/w" {
 		t.Errorf("%+v %q", v.State.Summary, shown(v))
+	}
+}
+
+// TestManyTurns: of a long session the newest turns are shown, and it says so.
+func TestManyTurns(t *testing.T) {
+	h := newHouse(t)
+	h.session()
+	for n := range maxTurns + 50 {
+		h.server.happens("5", false,
+			event1(n, "user.message", fmt.Sprintf(`{"messageId":"m%d","content":"number %d","delivery":"idle"}`, n, n)),
+			event1(n, "assistant.message", fmt.Sprintf(`{"messageId":"a%d","content":"yes"}`, n)), event1(n, "session.idle", `{}`))
+	}
+	h.server.say("session.lifecycle", map[string]any{"type": "session.updated", "sessionId": "5"})
+	v := h.until("5", "the turns", func(v snapshot.Session) bool { return len(v.State.Turns) >= maxTurns && v.State.ActiveTurn == nil })
+	first := v.State.Turns[0]
+	if len(v.State.Turns) != maxTurns || first.Message.Text != "number 50" {
+		t.Errorf("%d turns, the first of which is %q", len(v.State.Turns), first.Message.Text)
+	}
+	if p, ok := first.ResponseParts[0].(*state.NotificationPart); !ok || p.Meta["nod.gap"] == nil {
+		t.Errorf("it does not say that there were others: %+v", first.ResponseParts[0])
 	}
 }
 

@@ -44,6 +44,7 @@ type session struct {
 	catching bool    // its log is being read
 	late     []event // what came meanwhile
 	gathers  bool    // what is told goes to the hub in one piece, at the end
+	starts   []int   // where in out turns begin that are gathered
 	from     state.Source
 	at       int64 // when the event was said that is being handled, Unix milliseconds
 	out      []batch
@@ -221,6 +222,35 @@ func (s *session) flush(ctx context.Context) {
 	s.out = nil
 }
 
+// maxTurns is how many turns a session begins with that nod sees for the first time.
+const maxTurns = 200
+
+// turnGathered notes where a turn begins that is gathered, and lets the oldest go when
+// there are too many.
+func (s *session) turnGathered() {
+	s.out = append(s.out, batch{uri: s.main.uri})
+	s.starts = append(s.starts, len(s.out)-1)
+	if len(s.starts) <= maxTurns {
+		return
+	}
+	cut := s.starts[1]
+	s.out, s.starts = slices.Clone(s.out[cut:]), s.starts[1:]
+	for i := range s.starts {
+		s.starts[i] -= cut
+	}
+	first := &s.out[0]
+	if turn, ok := first.envelopes[0].Action.(*state.SessionTurnStarted); ok {
+		first.envelopes = slices.Insert(first.envelopes, 1, state.Envelope{Channel: s.main.uri, Action: gap("Before this turn there were others, which nod did not read. Copilot still has them.", turn.TurnID)})
+	}
+}
+
+// gap is a line of nod's own in the transcript: something may be missing there.
+func gap(text, turn string) *state.SessionResponsePart {
+	return &state.SessionResponsePart{TurnID: turn, Part: &state.NotificationPart{
+		Content: state.Plain(text), Meta: state.Meta{"nod.gap": []byte(`{"reason":"linkLost"}`)},
+	}}
+}
+
 // ---- what is waited for ----
 
 // ask puts a request before a person, or, while the log is read, keeps it until it
@@ -273,7 +303,7 @@ const cursorKey = "nod.cursor"
 // before a person.
 func (s *session) caughtUp(ctx context.Context) {
 	s.from = state.Source{}
-	s.gathers = false
+	s.gathers, s.starts = false, nil
 	s.flush(ctx)
 	for _, e := range s.late {
 		s.take(ctx, e)

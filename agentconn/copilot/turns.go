@@ -65,6 +65,9 @@ func (a *agent) begin(id string, m state.Message) {
 			delete(s.calls, id)
 		}
 	}
+	if s.gathers && a == s.main {
+		s.turnGathered()
+	}
 	actions := []state.Action{&state.SessionTurnStarted{TurnID: id, Message: m}}
 	if title := state.TitleOf(m.Text); a == s.main && !s.titled && title != "" {
 		s.titled = true
