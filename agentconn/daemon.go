@@ -31,6 +31,8 @@ const (
 	endTimeout = 5 * time.Second
 	// lastWordsWithin is how soon what a daemon has said on its way out is on disk.
 	lastWordsWithin = time.Second
+	// maxWords is how many characters of its last words are told.
+	maxWords = 200
 	// maxSocketName is what fits into a socket's address everywhere.
 	maxSocketName = 100
 )
@@ -73,7 +75,7 @@ shift
 
 // Silent is the error of a daemon that does not listen.
 type Silent struct {
-	LastWords string // the last line that it has said; "" for none
+	LastWords string // the begin of the last line that it has said; "" for none
 }
 
 func (s *Silent) Error() string { return "agentconn: the program does not listen: " + s.LastWords }
@@ -112,17 +114,29 @@ func (d Daemon) Start(ctx context.Context, env []string, path string, args ...st
 	if err != nil {
 		return err
 	}
-	r := record{PID: pid, Run: RunOf(pid), Group: cmd.Process.Pid, Started: time.Now().UnixMilli(), Program: path}
-	raw, err := json.Marshal(r)
-	if err == nil {
-		err = os.WriteFile(d.file(".json"), raw, 0o600)
-	}
+	r, err := d.remember(pid, cmd.Process.Pid, path)
 	if err != nil {
 		r.kill(syscall.SIGKILL)
 		return d.cannotWrite(err)
 	}
 	d.Log.Info("started", "program", path, "pid", pid, "group", r.Group, "socket", d.Socket())
 	return d.untilListening(ctx, r)
+}
+
+// Remember records a program that somebody else has started, as the first of its
+// process group, so that Running and Stop know it.
+func (d Daemon) Remember(pid int, program string) error {
+	_, err := d.remember(pid, pid, program)
+	return err
+}
+
+func (d Daemon) remember(pid, group int, program string) (record, error) {
+	r := record{PID: pid, Run: RunOf(pid), Group: group, Started: time.Now().UnixMilli(), Program: program}
+	raw, err := json.Marshal(r)
+	if err == nil {
+		err = os.WriteFile(d.file(".json"), raw, 0o600)
+	}
+	return r, err
 }
 
 func (d Daemon) cannotWrite(err error) error {
@@ -155,8 +169,10 @@ func (d Daemon) untilListening(ctx context.Context, r record) error {
 func (d Daemon) lastWords(look <-chan time.Time) string {
 	for patience := time.After(lastWordsWithin); ; {
 		said, _ := os.ReadFile(d.file(".log"))
-		if words := lastLine(said); words != "" {
-			return words
+		if words := []rune(lastLine(said)); len(words) > maxWords {
+			return string(words[:maxWords-1]) + "…"
+		} else if len(words) > 0 {
+			return string(words)
 		}
 		select {
 		case <-look:
@@ -179,7 +195,6 @@ func (r record) kill(s syscall.Signal) { _ = syscall.Kill(-r.Group, s) } // of a
 // OwnServer is a server that nod has started and that goes on without it.
 type OwnServer struct {
 	PID     int
-	Run     string // names the process for good: see RunOf
 	Program string
 	Version string // "" if it does not say
 	Since   time.Time
@@ -201,13 +216,22 @@ func (d Daemon) recorded() (r record, runs bool, err error) {
 	return r, r.alive(), nil
 }
 
+// Run names its process for good (see RunOf); "" if it does not run.
+func (d Daemon) Run() string {
+	r, runs, _ := d.recorded() // what cannot be read is not known to run
+	if !runs {
+		return ""
+	}
+	return r.Run
+}
+
 // Running returns it, if it runs.
 func (d Daemon) Running() (OwnServer, bool, error) {
 	r, runs, err := d.recorded()
 	if !runs {
 		return OwnServer{}, false, err
 	}
-	s := OwnServer{PID: r.PID, Run: r.Run, Program: r.Program, Since: time.UnixMilli(r.Started)}
+	s := OwnServer{PID: r.PID, Program: r.Program, Since: time.UnixMilli(r.Started)}
 	if p, err := process.NewProcess(int32(r.PID)); err == nil {
 		s.Memory = memory(p)
 	}
