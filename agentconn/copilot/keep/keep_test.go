@@ -2,11 +2,15 @@ package keep
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -91,26 +95,42 @@ func played(t *testing.T) Server {
 	return Server{Program: self, Args: []string{"--headless", "--port", "0"}}
 }
 
-// connect sends connect, and returns whether the server takes it.
-func connect(t *testing.T, k Keeper, token string) bool {
+// dial links to the server, without connect.
+func dial(t *testing.T, k Keeper) *end {
 	t.Helper()
 	c, err := k.Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newEnd(t, c)
+}
+
+// connect reports whether the server takes a client with that token.
+func connect(t *testing.T, k Keeper, token string) bool {
+	t.Helper()
+	c := dial(t, k)
 	defer func() { _ = c.Close() }()
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": "connect", "params": map[string]string{"token": token}})
-	if _, err := c.Write(frame(body)); err != nil {
-		t.Fatal(err)
-	}
-	in := bufio.NewReader(c)
-	_, n, err := readHead(in)
+	answer, err := c.call("connect", map[string]any{"token": token})
+	return err == nil && !strings.Contains(answer, `"error"`)
+}
+
+// call returns the answer to a call; what comes in between is passed over.
+func (e *end) call(method string, params map[string]any) (string, error) {
+	e.t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": method, "method": method, "params": params})
 	if err != nil {
-		return false
+		e.t.Fatal(err)
 	}
-	answer, _ := in.Peek(int(n))
-	return !strings.Contains(string(answer), `"error"`)
+	if _, err := e.Write(frame(body)); err != nil {
+		return "", err
+	}
+	for {
+		raw, err := e.next()
+		var m message
+		if _ = json.Unmarshal([]byte(raw), &m); err != nil || string(m.ID) == `"`+method+`"` {
+			return raw, err
+		}
+	}
 }
 
 // until waits for what another process does.
@@ -350,36 +370,86 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestRealCopilot: the real program is started, asks for the token, and is ended
-// with all that it has started.
+// TestRealCopilot: the real program asks for the token; its turn goes on when nod
+// leaves in the middle; and it is ended with all that it has started.
 func TestRealCopilot(t *testing.T) {
-	program, err := filepath.Abs(filepath.Join("..", "..", "..", "e2e", "node_modules", ".bin", "copilot"))
+	program, err := filepath.Abs(cmp.Or(os.Getenv("NOD_COPILOT"), filepath.Join("..", "..", "..", "e2e", "node_modules", ".bin", "copilot")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := os.Getenv("NOD_COPILOT"); p != "" {
-		program = p
-	}
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skip("the real Copilot is not here: ", err)
+		t.Skip("the real Copilot is not here; NOD_COPILOT may name it: ", err)
 	}
+	goOn := make(chan struct{})
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		chunk := func(text, reason string) {
+			_, _ = fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"gpt-5.4\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":%q},\"finish_reason\":%s}]}\n\n", text, reason)
+			w.(http.Flusher).Flush()
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		chunk("Hello ", "null")
+		select {
+		case <-goOn:
+		case <-r.Context().Done():
+			return
+		}
+		chunk("world.", `"stop"`)
+		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	}))
+	defer model.Close()
 	k := newKeeper(t, Server{Program: program, Args: []string{"--headless", "--no-auto-update", "--port", "0", "--no-auto-login"}})
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	k.Env = append(agentconn.ChildEnv(nil), "COPILOT_OFFLINE=true", "COPILOT_PROVIDER_BASE_URL=http://127.0.0.1:9/v1", "COPILOT_MODEL=gpt-5.4")
+	t.Setenv("HOME", t.TempDir())
+	k.Env = append(agentconn.ChildEnv(nil), "COPILOT_OFFLINE=true", "COPILOT_PROVIDER_BASE_URL="+model.URL, "COPILOT_MODEL=gpt-5.4")
 	if err := k.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	defer func() { // before the model ends, which waits for it
+		s := programOf(t, k)
+		if stopped, err := k.Stop(context.WithoutCancel(t.Context())); !stopped || err != nil {
+			t.Error(stopped, err)
+		}
+		until(t, "its group is gone", func() bool { return syscall.Kill(-s.PID, 0) != nil })
+	}()
 	token, err := k.Token()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if connect(t, k, "wrong") || !connect(t, k, token) {
-		t.Error("it does not take the token alone")
+	if connect(t, k, "wrong") {
+		t.Error("it takes any token")
 	}
-	s := programOf(t, k)
-	if stopped, err := k.Stop(t.Context()); !stopped || err != nil {
-		t.Error(stopped, err)
+	hold := func(method string) *end {
+		c := dial(t, k)
+		if answer, err := c.call("connect", map[string]any{"token": token}); err != nil || !strings.Contains(answer, "protocolVersion") {
+			t.Fatal(answer, err)
+		}
+		if answer, err := c.call(method, map[string]any{
+			"sessionId": "s", "model": "gpt-5.4", "streaming": true, "requestPermission": true, "workingDirectory": t.TempDir(),
+			"provider": map[string]string{"type": "openai", "wireApi": "completions", "baseUrl": model.URL, "apiKey": "key"},
+		}); err != nil || strings.Contains(answer, `"error"`) {
+			t.Fatal(answer, err)
+		}
+		return c
 	}
-	until(t, "its group is gone", func() bool { return syscall.Kill(-s.PID, 0) != nil })
+	nod := hold("session.create")
+	if answer, err := nod.call("session.send", map[string]any{"sessionId": "s", "prompt": "Say hello."}); err != nil || strings.Contains(answer, `"error"`) {
+		t.Fatal(answer, err)
+	}
+	for raw := ""; !strings.Contains(raw, "assistant.message_delta"); {
+		if raw, err = nod.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = nod.Close()
+	if !connect(t, k, token) { // without holding the session, so that nobody but the keeper does
+		t.Error("it does not take the token")
+	}
+	close(goOn)
+	again := hold("session.resume")
+	until(t, "the turn ends as if nod had been there", func() bool {
+		history, err := again.call("session.getMessages", map[string]any{"sessionId": "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(history, `"Hello world."`)
+	})
 }

@@ -73,21 +73,21 @@ func (r *rig) link() (nod, server *end) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	nod = r.end(c)
+	nod = newEnd(r.t, c)
 	nod.send(`{"id":"0","method":"connect","params":{}}`)
 	s, err := r.server.Accept()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	server = r.end(s)
+	server = newEnd(r.t, s)
 	server.hears(`"connect"`)
 	return nod, server
 }
 
-func (r *rig) end(c net.Conn) *end {
-	r.t.Cleanup(func() { _ = c.Close() })
+func newEnd(t *testing.T, c net.Conn) *end {
+	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // so that a test that fails ends
-	return &end{r.t, c, bufio.NewReader(c)}
+	return &end{t, c, bufio.NewReader(c)}
 }
 
 func (e *end) send(body string) {
@@ -102,18 +102,25 @@ func (e *end) event(session, kind string) {
 	e.send(`{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":"` + session + `","event":{"type":"` + kind + `"}}}`)
 }
 
+// next returns the next message.
+func (e *end) next() (string, error) {
+	_, n, err := readHead(e.in)
+	if err != nil {
+		return "", err
+	}
+	body := make([]byte, n)
+	_, err = io.ReadFull(e.in, body)
+	return string(body), err
+}
+
 // hears returns the next message, which must hold that text.
 func (e *end) hears(text string) string {
 	e.t.Helper()
-	_, n, err := readHead(e.in)
-	if err != nil {
-		e.t.Fatalf("no message with %s: %v", text, err)
-	}
-	body := make([]byte, n)
-	if _, err := io.ReadFull(e.in, body); err != nil || !strings.Contains(string(body), text) {
+	body, err := e.next()
+	if err != nil || !strings.Contains(body, text) {
 		e.t.Fatalf("got %.200s, %v; want %s", body, err, text)
 	}
-	return string(body)
+	return body
 }
 
 // isClosed reads to the end of the connection, where nothing more may come.
@@ -292,7 +299,7 @@ func TestServerIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nod := r.end(c)
+	nod := newEnd(t, c)
 	nod.send(`{}`)
 	nod.isClosed()
 }
@@ -305,7 +312,7 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := r.end(c)
+	look := newEnd(t, c)
 	nod, server := r.link()
 	r.hurry()
 	_ = nod.Close()
