@@ -3,11 +3,9 @@ package codex
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -31,17 +29,6 @@ func (p place) Provider() string { return p.provider }
 // DisplayName returns what people call it.
 func (p place) DisplayName() string { return p.name }
 
-// listening reports whether somebody listens: a socket's file may be left of one
-// who did.
-func listening(network, address string) bool {
-	c, err := net.DialTimeout(network, address, 300*time.Millisecond)
-	if err != nil {
-		return false
-	}
-	_ = c.Close()
-	return true
-}
-
 // ---- a server on a unix socket ----
 
 // socket is a server that somebody else has started on a unix socket: the daemon,
@@ -61,7 +48,7 @@ func (s socket) Find() (string, error) {
 }
 
 // Running reports whether it listens.
-func (s socket) Running() bool { return listening("unix", s.path) }
+func (s socket) Running() bool { return agentconn.Listening("unix", s.path) }
 
 // Starts reports false: it is somebody else's.
 func (s socket) Starts() bool { return false }
@@ -129,7 +116,7 @@ func (r *remote) Running() bool {
 		return r.running
 	}
 	port := cmp.Or(r.url.Port(), map[string]string{"ws": "80", "wss": "443"}[r.url.Scheme])
-	r.looked, r.running = time.Now(), listening("tcp", net.JoinHostPort(r.url.Hostname(), port))
+	r.looked, r.running = time.Now(), agentconn.Listening("tcp", net.JoinHostPort(r.url.Hostname(), port))
 	return r.running
 }
 
@@ -156,18 +143,7 @@ func (r *remote) token() (string, error) {
 	if r.tokenFile == "" {
 		return "", nil
 	}
-	info, err := os.Stat(r.tokenFile)
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		return "", &agentconn.PublicError{Message: "Others can read the token for " + r.name + ": chmod 600 " + r.tokenFile + ", and nod links to it."}
-	}
-	b, err := os.ReadFile(r.tokenFile)
-	if err == nil && len(strings.TrimSpace(string(b))) == 0 {
-		err = errors.New("it is empty")
-	}
-	if err != nil {
-		return "", &agentconn.PublicError{Message: "The token for " + r.name + " cannot be read from " + r.tokenFile + ".", Err: err}
-	}
-	return strings.TrimSpace(string(b)), nil
+	return agentconn.ReadToken(r.name, r.tokenFile)
 }
 
 // ---- nod's own server ----
@@ -186,7 +162,7 @@ func (o own) Find() (string, error) {
 }
 
 // Running reports whether it listens: a nod before this one has started it.
-func (o own) Running() bool { return listening("unix", o.cfg.socket()) }
+func (o own) Running() bool { return agentconn.Listening("unix", o.cfg.socket()) }
 
 // Starts reports true.
 func (o own) Starts() bool { return true }
@@ -204,7 +180,7 @@ func (o own) open(ctx context.Context, c *conn) (dialled, error) {
 	if err != nil {
 		return dialled{}, err
 	}
-	if len(o.cfg.socket()) > maxSocketName {
+	if !o.cfg.server().Fits() {
 		return c.child(ctx, path, "the path of its data folder is too long for a socket in it")
 	}
 	if !o.cfg.canListen(ctx, path) {

@@ -42,9 +42,9 @@ func TestServerOutOfReachIsEnded(t *testing.T) {
 	}
 	defer func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() }()
 	pid := sleeper.Process.Pid
-	first := record{PID: pid, Run: runOf(pid), Group: pid, Program: cfg.Command}
-	raw, err := json.Marshal(first)
-	if err := errors.Join(err, os.MkdirAll(cfg.folder(), 0o700), os.WriteFile(cfg.record(), raw, 0o600)); err != nil {
+	run := agentconn.RunOf(pid)
+	raw, err := json.Marshal(map[string]any{"pid": pid, "run": run, "group": pid, "program": cfg.Command})
+	if err := errors.Join(err, os.MkdirAll(cfg.folder(), 0o700), os.WriteFile(filepath.Join(cfg.folder(), "app-server.json"), raw, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := cfg.Own(t.Context()); err != nil || len(list) != 1 {
@@ -53,7 +53,7 @@ func TestServerOutOfReachIsEnded(t *testing.T) {
 	if err := cfg.startServer(t.Context(), cfg.Command); err == nil {
 		t.Error("a program that does not listen was taken for a server")
 	}
-	if first.alive() {
+	if agentconn.RunOf(pid) == run {
 		t.Error("it still runs, and “nod agents stop” will not know it")
 	}
 }
@@ -85,7 +85,7 @@ func TestTalkativeServer(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("it was taken for a server that listens")
 	}
-	info, err := os.Stat(cfg.errors())
+	info, err := os.Stat(filepath.Join(cfg.folder(), "app-server.log"))
 	if err != nil || info.Size() == 0 || info.Size() > 300_000 {
 		t.Errorf("the log: %v, %v", info, err)
 	}

@@ -4,14 +4,10 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/coder/websocket"
@@ -92,14 +88,13 @@ func dialUnix(ctx context.Context, path string) (dialled, error) {
 		if err != nil {
 			return nil, err
 		}
-		run, err := peer(c.(*net.UnixConn), path)
+		run, err := agentconn.Peer(c.(*net.UnixConn), path)
 		if err != nil {
 			refused = err
 			return nil, errors.Join(err, c.Close())
 		}
 		if run != "" {
-			sum := sha256.Sum256([]byte(run))
-			epoch = hex.EncodeToString(sum[:13])
+			epoch = agentconn.EpochOf(run)
 		}
 		return c, nil
 	}
@@ -109,15 +104,6 @@ func dialUnix(ctx context.Context, path string) (dialled, error) {
 	}
 	d.epoch = epoch
 	return d, err
-}
-
-// mine refuses a server of another user, be it root: it would see all that is said,
-// and could show what nobody asked for.
-func mine(uid uint32) error {
-	if int(uid) == os.Geteuid() {
-		return nil
-	}
-	return &agentconn.PublicError{Message: fmt.Sprintf("The Codex server on this socket belongs to another user (id %d), so nod does not link to it. End it, or start Codex as the user that nod runs as.", uid)}
 }
 
 // dialWeb links to a server that is configured. Which run of it answers cannot be

@@ -81,6 +81,8 @@ Usage:
                          when it is stopped
   nod agents stop [flags]
                          end them, and whatever they are doing
+  nod keep               not for people: nod itself starts it, so that Copilot
+                         goes on when nod is stopped
 
 Flags:
 `

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	"nod/agentconn"
 	"nod/agentconn/codex"
 	"nod/agentconn/copilot"
+	"nod/agentconn/copilot/keep"
 	"nod/agentconn/demo"
 	"nod/handlers"
 	"nod/handlers/auth"
@@ -47,6 +49,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
+	if len(args) > 0 && args[0] == "keep" {
+		return keep.Main(ctx, args[1:])
+	}
 	command, argument, cfg, err := parse(args, errOut)
 	if err != nil {
 		return err
@@ -64,9 +69,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	case "import":
 		return importFile(ctx, cfg, log, argument, out)
 	case "agents":
-		return listAgents(ctx, cfg, log, out)
+		return listAgents(ctx, owners(cfg, log), out)
 	case "agents stop":
-		return stopAgents(ctx, cfg, log, out)
+		return stopAgents(ctx, owners(cfg, log), out)
 	}
 	return serve(ctx, cfg, log, out)
 }
@@ -159,34 +164,60 @@ func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) 
 	})
 }
 
+// owner has started servers that go on without nod.
+type owner struct {
+	name string
+	own  func(context.Context) ([]agentconn.OwnServer, error)
+	stop func(context.Context) (bool, error)
+}
+
+// owners are all who may have started one.
+func owners(cfg config, log *slog.Logger) []owner {
+	c := cfg.codex(log)
+	out := []owner{{"Codex", c.Own, c.StopOwn}}
+	for _, k := range keep.All(filepath.Join(cfg.Data, "copilot"), log) {
+		out = append(out, owner{"Copilot", k.Own, k.Stop})
+	}
+	return out
+}
+
+const noAgents = "nod has started no agent that still runs."
+
 // listAgents tells of the servers that nod has started and that go on without it.
-func listAgents(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
-	servers, err := cfg.codex(log).Own(ctx)
-	if err != nil {
-		return err
-	}
-	if len(servers) == 0 {
-		_, err := fmt.Fprintln(out, "nod has started no agent that still runs.")
-		return err
-	}
+func listAgents(ctx context.Context, owners []owner, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "AGENT\tVERSION\tPID\tRUNNING FOR\tMEMORY\tPROGRAM")
-	for _, s := range servers {
-		_, _ = fmt.Fprintf(w, "Codex\t%s\t%d\t%v\t%d MB\t%s\n", cmp.Or(s.Version, "does not say"), s.PID, time.Since(s.Since).Round(time.Second), s.Memory>>20, s.Program)
+	head := "AGENT\tVERSION\tPID\tRUNNING FOR\tMEMORY\tPROGRAM\n"
+	var errs []error
+	for _, o := range owners {
+		servers, err := o.own(ctx)
+		errs = append(errs, err)
+		for _, s := range servers {
+			_, _ = fmt.Fprintf(w, "%s%s\t%s\t%d\t%v\t%d MB\t%s\n", head, o.name, cmp.Or(s.Version, "does not say"), s.PID, time.Since(s.Since).Round(time.Second), s.Memory>>20, s.Program)
+			head = ""
+		}
 	}
-	return w.Flush()
+	err := errors.Join(errs...)
+	if head != "" && err == nil {
+		_, err = fmt.Fprintln(out, noAgents)
+	}
+	return errors.Join(err, w.Flush())
 }
 
 // stopAgents ends these servers, and with them whatever runs there.
-func stopAgents(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
-	stopped, err := cfg.codex(log).StopOwn(ctx)
-	switch {
-	case err != nil:
-		return err
-	case stopped:
-		_, err = fmt.Fprintln(out, "Codex's server has ended. The next message in nod starts it again.")
-	default:
-		_, err = fmt.Fprintln(out, "nod has started no agent that still runs.")
+func stopAgents(ctx context.Context, owners []owner, out io.Writer) error {
+	var errs []error
+	said := false
+	for _, o := range owners {
+		stopped, err := o.stop(ctx)
+		errs = append(errs, err)
+		if stopped {
+			said = true
+			_, _ = fmt.Fprintln(out, o.name+"'s server has ended. The next message in nod starts it again.")
+		}
+	}
+	err := errors.Join(errs...)
+	if !said && err == nil {
+		_, err = fmt.Fprintln(out, noAgents)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package codex
+package agentconn
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer returns the run of the process that listens at the other end of a socket: see
-// runOf. It is "" where that cannot be told. A process of another user is refused.
-func peer(c *net.UnixConn, _ string) (string, error) {
+// Peer returns the run of the process at the other end of a socket: see
+// RunOf. It is "" where that cannot be told. A process of another user is refused.
+func Peer(c *net.UnixConn, _ string) (string, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return "", err
@@ -22,12 +22,12 @@ func peer(c *net.UnixConn, _ string) (string, error) {
 	} else if err != nil {
 		return "", err
 	}
-	return runOf(int(cred.Pid)), mine(cred.Uid)
+	return RunOf(int(cred.Pid)), mine(cred.Uid)
 }
 
-// runOf names a process for good: by the machine's start, its id, and when it started
+// RunOf names a process for good: by the machine's start, its id, and when it started
 // in clock ticks after that. It is "" if none of that id runs.
-func runOf(pid int) string {
+func RunOf(pid int) string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

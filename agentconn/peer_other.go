@@ -1,6 +1,6 @@
 //go:build !linux
 
-package codex
+package agentconn
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// peer cannot tell here which run of a server it is: its requests are asked anew
+// Peer cannot tell here which run of a server it is: its requests are asked anew
 // over each connection. Whose it is, its socket's file tells.
-func peer(_ *net.UnixConn, path string) (string, error) {
+func Peer(_ *net.UnixConn, path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
@@ -21,9 +21,9 @@ func peer(_ *net.UnixConn, path string) (string, error) {
 	return "", mine(info.Sys().(*syscall.Stat_t).Uid)
 }
 
-// runOf names a process for good: by its id and when it started. It is "" if none of
+// RunOf names a process for good: by its id and when it started. It is "" if none of
 // that id runs.
-func runOf(pid int) string {
+func RunOf(pid int) string {
 	p, err := process.NewProcess(int32(pid))
 	if err != nil {
 		return ""
