@@ -96,6 +96,7 @@ var copilotScenarios = []copilotScenario{
 	{name: "write-denied", play: session(claude, "script:create", reject)},
 	{name: "patch", play: session(plain, "script:files", once, once, once, once)},
 	{name: "read", play: session(plain, "script:read", once, once, once)},
+	{name: "url-approved", play: session(plain, "script:fetch", once)}, // and not fetched, as it is of this machine
 	{name: "url-denied", play: session(plain, "script:fetch", reject)},
 	{name: "parallel", play: session(plain, "script:mixed", once, reject, once, once)},
 	{name: "ask-choices", play: func(g *guest) { answered(g, "script:choose", object{"answer": "blue", "wasFreeform": false}) }},
@@ -202,6 +203,13 @@ var copilotScenarios = []copilotScenario{
 		g.decide(once)
 		g.asked("external_tool.requested") // is not answered
 		g.ask("abort", object{})
+		g.idle()
+	}},
+	{name: "external-tool-answered", play: func(g *guest) {
+		g.create(lookup)
+		g.prompt("script:tool")
+		g.decide(once)
+		g.ask("tools.handlePendingToolCall", object{"requestId": g.asked("external_tool.requested"), "result": object{"resultType": "success", "textResultForLlm": "nod: to agree"}})
 		g.idle()
 	}},
 	{name: "model-switch", play: func(g *guest) {
