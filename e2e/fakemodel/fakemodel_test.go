@@ -76,7 +76,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func ask(t *testing.T, body string) (status int, events []event, broken error) {
 	t.Helper()
-	srv := httptest.NewServer(newServer(0, quiet()))
+	srv := httptest.NewServer(newServer(0, quiet(), io.Discard))
 	defer srv.Close()
 	res, err := http.Post(srv.URL+"/v1/responses", "application/json", strings.NewReader(body))
 	if err != nil {
@@ -101,7 +101,7 @@ func play(t *testing.T, body string) (events []event, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		began, rec := time.Now(), httptest.NewRecorder()
-		newServer(defaultDelay, quiet()).ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(body)))
+		newServer(defaultDelay, quiet(), io.Discard).ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(body)))
 		took = time.Since(began)
 		var err error
 		if events, err = parse(t, rec.Body); rec.Code != http.StatusOK || err != nil {
@@ -117,7 +117,7 @@ func user(text string) object {
 	return object{"type": "message", "role": "user", "content": []any{object{"type": "input_text", "text": text}}}
 }
 
-func output(text string) object {
+func returned(text string) object {
 	return object{"type": "function_call_output", "call_id": "call_1", "output": text}
 }
 
@@ -170,7 +170,7 @@ func TestScripts(t *testing.T) {
 							t.Errorf("a call with the id %q after %q", e.Item.CallID, calls)
 						}
 						calls = append(calls, e.Item.CallID)
-						items = append(items, output("out"))
+						items = append(items, returned("out"))
 					case e.Item.Phase == finalAnswer:
 						return
 					}
@@ -249,24 +249,24 @@ func TestSteps(t *testing.T) {
 		{"first step", []object{user("script:patch")}, "custom_tool_call", "Add File"},
 		{"second step", []object{user("script:patch"), {"type": "custom_tool_call_output", "output": "x"}}, "custom_tool_call", "Update File"},
 		{"content as a string", []object{{"role": "user", "content": "script:command"}}, "function_call", "ls -la"},
-		{"an output", []object{user("script:command"), output("x")}, "message", "Result"},
-		{"the same again", []object{user("script:command"), output("x"), user("script:command")}, "function_call", "ls -la"},
-		{"another", []object{user("script:command"), output("x"), user("now script:hello")}, "message", "Hello"},
+		{"an output", []object{user("script:command"), returned("x")}, "message", "Result"},
+		{"the same again", []object{user("script:command"), returned("x"), user("script:command")}, "function_call", "ls -la"},
+		{"another", []object{user("script:command"), returned("x"), user("now script:hello")}, "message", "Hello"},
 		{"context after it", []object{user("script:command"), user("<environment_context>x")}, "function_call", "ls -la"},
 		{"context before it", []object{user("# AGENTS.md instructions for /x\n\nscript:build"), user("script:command")}, "function_call", "ls -la"},
 		{"script only in AGENTS.md", []object{user("# AGENTS.md instructions for /x\n\nscript:command"), user("hi")}, "message", "script:hostile"},
-		{"a newer prompt", []object{user("script:command"), output("x"), user("thanks")}, "message", "script:hostile"},
+		{"a newer prompt", []object{user("script:command"), returned("x"), user("thanks")}, "message", "script:hostile"},
 		{"no such script", []object{user("script:nothing")}, "message", "script:hostile"},
 		{"no script", []object{user("see javascript:hello")}, "message", "script:hostile"},
 		{"no prompt", []object{}, "message", "script:hostile"},
-		{"an answer", []object{user("script:ask"), output(`{"answers":{"db":{"answers":["SQLite"]}}}`)}, "message", `{"answers":{"db":{"answers":["SQLite"]}}}`},
-		{"more outputs than steps", []object{user("script:plan"), output("1"), output("2"), output("3"), output("4")}, "message", "done"},
-		{"steered", []object{user("script:steer"), said("Tell me", commentary), output("x"), user("mind the widget"), user("and hurry")}, "message", "mind the widget; and hurry"},
-		{"not steered", []object{user("script:steer"), said("Tell me", commentary), output("x")}, "message", "nothing"},
-		{"after a script that was steered", []object{user("script:steer"), output("x"), user("hurry"), said("You said", finalAnswer), user("thanks")}, "message", "script:hostile"},
-		{"a summary is asked for", []object{user("script:command"), output("x"), user(compaction + ". Write a summary.")}, "message", "The person tries"},
-		{"a patch as a command", []object{user("script:patch"), output("x"), user(patchWarning + " via exec_command.")}, "custom_tool_call", "Update File"},
-		{"a command left running", []object{user("script:stdin"), output("Process running with session ID 4711\nOutput:\nName? ")}, "function_call", `"session_id":4711`},
+		{"an answer", []object{user("script:ask"), returned(`{"answers":{"db":{"answers":["SQLite"]}}}`)}, "message", `{"answers":{"db":{"answers":["SQLite"]}}}`},
+		{"more outputs than steps", []object{user("script:plan"), returned("1"), returned("2"), returned("3"), returned("4")}, "message", "done"},
+		{"steered", []object{user("script:steer"), said("Tell me", commentary), returned("x"), user("mind the widget"), user("and hurry")}, "message", "mind the widget; and hurry"},
+		{"not steered", []object{user("script:steer"), said("Tell me", commentary), returned("x")}, "message", "nothing"},
+		{"after a script that was steered", []object{user("script:steer"), returned("x"), user("hurry"), said("You said", finalAnswer), user("thanks")}, "message", "script:hostile"},
+		{"a summary is asked for", []object{user("script:command"), returned("x"), user(compaction + ". Write a summary.")}, "message", "The person tries"},
+		{"a patch as a command", []object{user("script:patch"), returned("x"), user(patchWarning + " via exec_command.")}, "custom_tool_call", "Update File"},
+		{"a command left running", []object{user("script:stdin"), returned("Process running with session ID 4711\nOutput:\nName? ")}, "function_call", `"session_id":4711`},
 		{"odd items", []object{user("script:ask"), {"type": "x_output"}, {"content": 7}, {}}, "message", "You answered"},
 	} {
 		events, _ := play(t, conversation(c.items...))
@@ -330,7 +330,7 @@ func TestWaitSaysNothing(t *testing.T) {
 func TestManyThreads(t *testing.T) {
 	const threads = 20
 	synctest.Test(t, func(t *testing.T) {
-		h, began := newServer(defaultDelay, quiet()), time.Now()
+		h, began := newServer(defaultDelay, quiet(), io.Discard), time.Now()
 		var all sync.WaitGroup
 		for i := range threads {
 			all.Go(func() {
@@ -376,7 +376,7 @@ func TestBadRequest(t *testing.T) {
 			t.Errorf("%.40q: %d", body, status)
 		}
 	}
-	h := newServer(0, quiet())
+	h := newServer(0, quiet(), io.Discard)
 	r := httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(prompt("script:hello")))
 	r.Header.Set("Content-Encoding", "zstd")
 	rec := httptest.NewRecorder()
@@ -395,11 +395,11 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestModels(t *testing.T) {
 	rec := httptest.NewRecorder()
-	newServer(0, quiet()).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/v1/models", nil))
+	newServer(0, quiet(), io.Discard).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/v1/models", nil))
 	var list struct {
 		Data []struct{ ID string }
 	}
-	if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil || len(list.Data) != 1 {
+	if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil || len(list.Data) != 3 {
 		t.Errorf("%s, %v", rec.Body, err)
 	}
 }
@@ -428,11 +428,12 @@ func TestRun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	home := filepath.Join(t.TempDir(), "home")
+	kept := filepath.Join(t.TempDir(), "requests.jsonl")
 	out, in := io.Pipe()
 	var log bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"-addr", "127.0.0.1:0", "-codex-home", home, "-mcp", "/opt/fake mcp", "-v"}, in, &log)
+		ended <- run(ctx, []string{"-addr", "127.0.0.1:0", "-codex-home", home, "-mcp", "/opt/fake mcp", "-requests", kept, "-v"}, in, &log)
 	}()
 	lines := bufio.NewScanner(out)
 	lines.Scan()
@@ -464,6 +465,9 @@ func TestRun(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if b, err := os.ReadFile(kept); err != nil || !strings.Contains(string(b), "script:slow") {
+		t.Errorf("the requests are %q, %v", b, err)
 	}
 	if !strings.Contains(log.String(), "script=slow step=0") {
 		t.Errorf("the log is %q", log.String())

@@ -1,7 +1,7 @@
 // Command fakemodel is a model server on loopback that speaks the OpenAI
-// Responses API as server-sent events, scripted by a word in the prompt. With it
-// the real Codex runs without an account: for tests, and for a person who wants
-// to try nod.
+// Responses API and Chat Completions as server-sent events, scripted by a word in
+// the prompt. With it the real Codex and the real Copilot run without an account:
+// for tests, and for a person who wants to try nod.
 package main
 
 import (
@@ -42,11 +42,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	home := fl.String("codex-home", "", "write a config.toml that uses this model into this `folder`, for CODEX_HOME")
 	mcp := fl.String("mcp", "", "with -codex-home: the `program` of an MCP server that Codex is to use as "+mcpServer)
 	delay := fl.Duration("delay", defaultDelay, "pause between two pieces of text")
+	requests := fl.String("requests", "", "append each request for an answer to this `file`, a line of JSON each; it holds what the agents' makers tell the model")
 	verbose := fl.Bool("v", false, "log each request")
 	fl.Usage = func() {} // only who asks for it gets it
 	if err := fl.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			_, _ = io.WriteString(out, "fakemodel is a scripted model for the real Codex: no account, no network.\n\nFlags:\n")
+			_, _ = io.WriteString(out, "fakemodel is a scripted model for the real Codex and Copilot: no account, no network.\n\nFlags:\n")
 			fl.PrintDefaults()
 			_, _ = fmt.Fprintf(out, "\nScripts, each chosen by its word in a prompt:\n\n%s", scriptList())
 		}
@@ -61,6 +62,15 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return fmt.Errorf("%s is not the number of a loopback address: this server answers anybody, so it stays on this machine; use 127.0.0.1", *addr)
+	}
+	kept := io.Discard
+	if *requests != "" {
+		file, err := os.OpenFile(*requests, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		kept = file
 	}
 	listener, err := net.Listen("tcp", *addr)
 	if err != nil {
@@ -85,7 +95,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: level}))
-	srv := &http.Server{Handler: newServer(*delay, log), BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 5 * time.Second}
+	srv := &http.Server{Handler: newServer(*delay, log, kept), BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(listener) }()
 	select {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,7 +15,7 @@ type script struct {
 }
 
 func find(name string) (script, bool) {
-	for _, s := range scripts() {
+	for _, s := range allScripts() {
 		if s.name == name {
 			return s, true
 		}
@@ -24,7 +25,7 @@ func find(name string) (script, bool) {
 
 func scriptList() string {
 	var b strings.Builder
-	for _, s := range scripts() {
+	for _, s := range allScripts() {
 		fmt.Fprintf(&b, "  script:%-11s %s\n", s.name, s.about)
 	}
 	return b.String()
@@ -39,7 +40,10 @@ func titleScript(name string) script {
 	return script{play: func(t *turn, _ int) { t.say(finalAnswer, encode(object{"title": title})) }}
 }
 
-// scripts is the table. It is a function because one of the scripts lists it.
+func allScripts() []script { return slices.Concat(scripts(), copilotScripts()) }
+
+// scripts is the table of those that both agents can play, or Codex alone. It is a
+// function because one of the scripts lists it.
 func scripts() []script {
 	return []script{
 		{name: "help", about: "says which scripts there are; so does a prompt without a script", play: func(t *turn, _ int) {
@@ -217,11 +221,7 @@ func scripts() []script {
 			t.stream(finalAnswer, pieces, 0)
 		}},
 		{name: "slow", about: "20 seconds of text, to stop it or to reload", play: func(t *turn, _ int) {
-			pieces := make([]string, 200)
-			for i := range pieces {
-				pieces[i] = fmt.Sprintf("slow%d ", i)
-			}
-			t.stream(finalAnswer, pieces, 100*time.Millisecond)
+			t.stream(finalAnswer, numbered("slow%d ", 200), 100*time.Millisecond)
 		}},
 		{name: "slowcmd", about: "a command that takes 8 seconds", play: func(t *turn, step int) {
 			if step == 0 {

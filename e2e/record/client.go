@@ -34,34 +34,72 @@ type message struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// wire carries messages to a Codex and back.
+// wire carries messages to an agent and back.
 type wire interface {
 	read() ([]byte, error) // blocks; fails when the connection has ended
 	write([]byte) error
 	close() error
 }
 
-// client is one connection to Codex. Its methods do nothing after the first
+// link is one connection to an agent. Its methods do nothing after the first
 // failure, which err tells.
-type client struct {
-	err    error
-	server *server
-	wire   wire
-	thread string // that was started last
-	turn   string // that was started last
-	calls  int
-	seen   int // of heard, by until
-	began  time.Time
+type link struct {
+	err  error
+	wire wire
+	tape *tape
+	// line is how a message is written down; in tells that it comes from the agent.
+	line  func(in bool, message []byte) ([]byte, error)
+	frame func(object) // adds to each message what the protocol wants beside its words
+	calls int
+	seen  int // of heard, by until
 
 	mu    sync.Mutex
-	lines bytes.Buffer // the recording
 	heard []message
 	ended bool
 	news  chan struct{} // is closed and replaced with each message
 }
 
+// tape is a recording, of one link or of more.
+type tape struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (t *tape) add(line []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines.Write(append(line, '\n'))
+}
+
+func (t *tape) bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.Clone(t.lines.Bytes())
+}
+
+// client is one connection to Codex.
+type client struct {
+	*link
+	server *server
+	thread string // that was started last
+	turn   string // that was started last
+}
+
 func newClient(s *server, w wire) *client {
-	c := &client{server: s, wire: w, began: time.Now(), news: make(chan struct{})}
+	began := time.Now()
+	line := func(in bool, message []byte) ([]byte, error) {
+		dir := "out"
+		if in {
+			dir = "in"
+		}
+		scrubbed, err := s.scrub(message)
+		return fmt.Appendf(nil, `{"dir":%q,"t":%d,"msg":%s}`, dir, time.Since(began).Milliseconds(), scrubbed), err
+	}
+	return &client{link: newLink(w, &tape{}, line, func(object) {}), server: s}
+}
+
+func newLink(w wire, t *tape, line func(bool, []byte) ([]byte, error), frame func(object)) *link {
+	c := &link{wire: w, tape: t, line: line, frame: frame, news: make(chan struct{})}
 	go func() {
 		for {
 			line, err := w.read()
@@ -74,11 +112,11 @@ func newClient(s *server, w wire) *client {
 	return c
 }
 
-func (c *client) hear(line []byte, err error) {
+func (c *link) hear(line []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if line = bytes.TrimSpace(line); len(line) > 0 {
-		c.record("in", line)
+		c.record(true, line)
 		var m message
 		if err := json.Unmarshal(line, &m); err != nil {
 			fmt.Fprintf(os.Stderr, "record: no message: %s\n", line)
@@ -90,33 +128,31 @@ func (c *client) hear(line []byte, err error) {
 	c.news = make(chan struct{})
 }
 
-// record needs the lock.
-func (c *client) record(dir string, line []byte) {
-	scrubbed, err := c.server.scrub(line)
+func (c *link) record(in bool, message []byte) {
+	line, err := c.line(in, message)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "record: a line is left out: %v\n", err)
 		return
 	}
-	fmt.Fprintf(&c.lines, `{"dir":%q,"t":%d,"msg":%s}`+"\n", dir, time.Since(c.began).Milliseconds(), scrubbed)
+	c.tape.add(line)
 }
 
-func (c *client) send(m object) {
+func (c *link) send(m object) {
 	if c.err != nil {
 		return
 	}
+	c.frame(m)
 	b, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // a scenario holds something that is no JSON
 	}
-	c.mu.Lock()
-	c.record("out", b)
-	c.mu.Unlock()
+	c.record(false, b)
 	c.err = c.wire.write(b)
 }
 
 // wait returns the first message from number from on that is wanted, and its
 // number.
-func (c *client) wait(about string, from int, wanted func(message) bool) (message, int) {
+func (c *link) wait(about string, from int, wanted func(message) bool) (message, int) {
 	late := time.After(patience)
 	for c.err == nil {
 		c.mu.Lock()
@@ -129,7 +165,7 @@ func (c *client) wait(about string, from int, wanted func(message) bool) (messag
 		}
 		c.mu.Unlock()
 		if ended {
-			c.err = fmt.Errorf("Codex ended before %s", about)
+			c.err = fmt.Errorf("the agent ended before %s", about)
 			break
 		}
 		select {
@@ -142,7 +178,7 @@ func (c *client) wait(about string, from int, wanted func(message) bool) (messag
 }
 
 // until waits for a notification or a request, after the one that it found last.
-func (c *client) until(method string) message {
+func (c *link) until(method string) message {
 	m, i := c.wait(method, c.seen, func(m message) bool { return m.Method == method })
 	c.seen = i + 1
 	return m
@@ -160,10 +196,11 @@ func (c *client) untilItem(method, kind string) {
 }
 
 // call returns the result. A refusal is recorded like anything, and no failure.
-func (c *client) call(method string, params object) json.RawMessage {
+func (c *link) call(method string, params object) json.RawMessage {
 	c.calls++
-	id := fmt.Sprint(c.calls)
-	c.send(object{"id": c.calls, "method": method, "params": params})
+	request := object{"id": c.calls, "method": method, "params": params}
+	c.send(request)
+	id := fmt.Sprintf("%#v", request["id"])
 	m, _ := c.wait("answer to "+method, 0, func(m message) bool { return m.Method == "" && string(m.ID) == id })
 	return m.Result
 }
@@ -196,7 +233,7 @@ func (c *client) prompt(text string, more object) {
 }
 
 // read takes what is needed out of a result.
-func (c *client) read(method string, result json.RawMessage, into any) {
+func (c *link) read(method string, result json.RawMessage, into any) {
 	if c.err != nil {
 		return
 	}
@@ -205,8 +242,8 @@ func (c *client) read(method string, result json.RawMessage, into any) {
 	}
 }
 
-// answer answers a request of Codex.
-func (c *client) answer(request message, result object) {
+// answer answers a request of the agent.
+func (c *link) answer(request message, result object) {
 	c.send(object{"id": request.ID, "result": result})
 }
 

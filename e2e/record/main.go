@@ -1,13 +1,13 @@
-// Command record writes down what the real Codex says to a client, and the
-// client to it: for each scenario a file of lines {"dir","t","msg"}, where dir
-// is in for what comes from Codex and t counts milliseconds. The model is
-// e2e/fakemodel. What names this machine is replaced, and what its maker tells
-// the model is left out; the ids stay.
+// Command record writes down what a real agent says to a client, and the client
+// to it: for each scenario a file of lines {"dir","t","msg"}. Of Codex, dir is in
+// for what comes from it, and t counts milliseconds. Of Copilot, dir is s2c for
+// what comes from it, t is the time, and conn tells clients of one server apart.
+// The model is e2e/fakemodel. What names this machine is replaced, and what its
+// maker tells the model is left out; the ids stay.
 package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -20,17 +20,40 @@ import (
 	"syscall"
 )
 
-const usage = `usage: go run ./e2e/record [-codex PROGRAM] codex SCENARIO [OUTFILE]
+const usage = `usage: go run ./e2e/record codex|copilot SCENARIO
 
-SCENARIO is one of these, or all; without OUTFILE it is written into %s.
+SCENARIO is one of these, or all.
 
+codex:
+%s
+copilot:
 %s`
 
-// recordings is where the tests of the adapter look for them.
-const recordings = "agentconn/codex/testdata/recordings"
+// recorded is a scenario of either agent.
+type recorded struct {
+	name, file string
+	record     func(ctx context.Context, work string) ([]byte, error)
+}
 
-// Where npm puts the two versions. The older one has no wrapper, only the
-// program for this machine.
+// Where the tests of the adapters look for the recordings.
+const (
+	recordings        = "agentconn/codex/testdata/recordings"
+	copilotRecordings = "agentconn/copilot/testdata/recordings"
+)
+
+func agents() map[string][]recorded {
+	all := map[string][]recorded{}
+	for _, s := range scenarios {
+		all["codex"] = append(all["codex"], recorded{s.name, filepath.Join(recordings, s.name+".jsonl"), s.record})
+	}
+	for _, s := range copilotScenarios {
+		all["copilot"] = append(all["copilot"], recorded{s.name, filepath.Join(copilotRecordings, s.name+".rpc.jsonl"), s.record})
+	}
+	return all
+}
+
+// Where npm puts the two versions of Codex. The older one has no wrapper, only
+// the program for this machine.
 const (
 	newCodex = "e2e/node_modules/.bin/codex"
 	oldCodex = "e2e/node_modules/codex-0.122/vendor/*/codex/codex"
@@ -46,28 +69,27 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	program := flag.String("codex", "", "another Codex than the one that npm has installed")
+	all := agents()
 	flag.Usage = func() {
-		var names strings.Builder
-		for _, s := range scenarios {
-			fmt.Fprintln(&names, "  "+s.name)
+		names := func(agent string) string {
+			var b strings.Builder
+			for _, s := range all[agent] {
+				fmt.Fprintln(&b, "  "+s.name)
+			}
+			return b.String()
 		}
-		fmt.Fprintf(os.Stderr, usage, recordings, names.String())
+		fmt.Fprintf(os.Stderr, usage, names("codex"), names("copilot"))
 	}
 	flag.Parse()
-	if flag.NArg() < 2 || flag.NArg() > 3 || flag.Arg(0) != "codex" {
-		flag.Usage()
-		return errors.New("name the agent, codex, and a scenario")
-	}
-	var chosen []scenario
-	for _, s := range scenarios {
+	var chosen []recorded
+	for _, s := range all[flag.Arg(0)] {
 		if flag.Arg(1) == s.name || flag.Arg(1) == "all" {
 			chosen = append(chosen, s)
 		}
 	}
-	if len(chosen) == 0 || len(chosen) > 1 && flag.NArg() == 3 {
+	if len(chosen) == 0 || flag.NArg() != 2 {
 		flag.Usage()
-		return fmt.Errorf("%s is no scenario that goes into one file", flag.Arg(1))
+		return errors.New("name an agent and a scenario of it")
 	}
 	work, err := os.MkdirTemp("", "record-")
 	if err != nil {
@@ -81,18 +103,15 @@ func run(ctx context.Context) error {
 	}
 	var failed error
 	for _, s := range chosen {
-		codex := *program
-		if codex == "" {
-			if codex, err = installed(s.old); err != nil {
-				return err
-			}
-		}
-		lines, err := s.record(ctx, codex, work)
+		lines, err := s.record(ctx, work)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", s.name, err))
 			continue
 		}
-		if err := os.WriteFile(cmp.Or(flag.Arg(2), filepath.Join(recordings, s.name+".jsonl")), lines, 0o644); err != nil {
+		if err := os.MkdirAll(filepath.Dir(s.file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(s.file, lines, 0o644); err != nil {
 			return err
 		}
 		fmt.Printf("%-20s %7d bytes\n", s.name, len(lines))
@@ -100,11 +119,8 @@ func run(ctx context.Context) error {
 	return failed
 }
 
-func installed(old bool) (string, error) {
-	pattern := newCodex
-	if old {
-		pattern = oldCodex
-	}
+// installed finds a program that npm has installed.
+func installed(pattern string) (string, error) {
 	found, _ := filepath.Glob(pattern) // the patterns are well formed
 	if len(found) == 0 {
 		return "", fmt.Errorf("there is no %s; run make tools, and record from the folder that holds the Makefile", pattern)
@@ -112,25 +128,25 @@ func installed(old bool) (string, error) {
 	return filepath.Abs(found[0])
 }
 
-// model starts the scripted model, which writes a configuration for Codex into
-// home, and waits until both are there.
-func model(ctx context.Context, work, home string) (stop func(), err error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(work, "fakemodel"), "-addr", "127.0.0.1:0", "-codex-home", home, "-mcp", filepath.Join(work, "fakemcp"))
+// model starts the scripted model and waits until it can be asked.
+func model(ctx context.Context, work string, more ...string) (base string, stop func(), err error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(work, "fakemodel"), append([]string{"-addr", "127.0.0.1:0"}, more...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	stop = func() {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()         // says that it was killed
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
 		stop()
-		return nil, fmt.Errorf("fakemodel says %q: %w", line, err)
+		return "", nil, fmt.Errorf("fakemodel says %q: %w", line, err)
 	}
-	return stop, nil
+	return strings.TrimSpace(strings.TrimPrefix(line, "fakemodel listening on ")), stop, nil
 }

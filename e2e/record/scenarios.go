@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -203,7 +202,7 @@ func steer(c *client) {
 func (c *client) another() *client {
 	w, err := c.server.dial()
 	if err != nil {
-		return &client{server: c.server, err: err}
+		return &client{link: &link{err: err}, server: c.server}
 	}
 	return newClient(c.server, w)
 }
@@ -219,7 +218,15 @@ func (c *client) end(other *client) {
 }
 
 // record plays a scenario with a Codex of its own.
-func (s scenario) record(ctx context.Context, codex, work string) ([]byte, error) {
+func (s scenario) record(ctx context.Context, work string) ([]byte, error) {
+	program := newCodex
+	if s.old {
+		program = oldCodex
+	}
+	codex, err := installed(program)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, 3*patience)
 	defer cancel()
 	place, err := os.MkdirTemp(work, s.name+"-")
@@ -244,7 +251,7 @@ func (s scenario) record(ctx context.Context, codex, work string) ([]byte, error
 	if err := os.MkdirAll(filepath.Join(srv.folder, ".git"), 0o755); err != nil {
 		return nil, err
 	}
-	stop, err := model(ctx, work, srv.home)
+	_, stop, err := model(ctx, work, "-codex-home", srv.home, "-mcp", filepath.Join(work, "fakemcp"))
 	if err != nil {
 		return nil, err
 	}
@@ -270,10 +277,8 @@ func (s scenario) record(ctx context.Context, codex, work string) ([]byte, error
 	cancel()
 	_ = srv.cmd.Wait() // says that it was killed
 	if c.err != nil {
-		fmt.Fprintf(os.Stderr, "%s", c.lines.Bytes())
+		fmt.Fprintf(os.Stderr, "%s", c.tape.bytes())
 		return nil, c.err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return bytes.Clone(c.lines.Bytes()), nil
+	return c.tape.bytes(), nil
 }
