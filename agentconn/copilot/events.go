@@ -7,6 +7,7 @@ func init() { // it would refer to itself
 	handlers = map[string]handler{
 		"user.message":                  raw((*agent).said),
 		"assistant.turn_start":          raw((*agent).step),
+		"assistant.turn_end":            on((*agent).stepEnded),
 		"assistant.message_delta":       on((*agent).messageDelta),
 		"assistant.message":             on((*agent).wrote),
 		"assistant.reasoning_delta":     on((*agent).thoughtDelta),
@@ -40,7 +41,7 @@ const (
 var ignored = map[string]string{
 	"system.message": prompts,
 
-	"assistant.streaming_delta": otherPlace, "assistant.message_start": otherPlace, "assistant.turn_end": otherPlace,
+	"assistant.streaming_delta": otherPlace, "assistant.message_start": otherPlace,
 	"assistant.idle": otherPlace, "assistant.tool_call_delta": otherPlace,
 	"model.call_start": otherPlace, "model.call_finished": otherPlace, "model.call_final_result": otherPlace,
 	"session.start": otherPlace, "session.resume": otherPlace, "session.background_tasks_changed": otherPlace, "pending_messages.modified": otherPlace,

@@ -21,6 +21,7 @@ import (
 // Adapters returns one adapter for each place, those first that are better for new
 // sessions.
 func Adapters(cfg Config) ([]agentconn.Adapter, error) {
+	cfg.held = &held{}
 	out := []agentconn.Adapter{own{cfg}}
 	known := map[string]bool{}
 	for _, s := range cfg.Servers {
@@ -34,7 +35,7 @@ func Adapters(cfg Config) ([]agentconn.Adapter, error) {
 		known[s.Address] = true
 		out = append(out, a)
 	}
-	return out, nil
+	return append(out, terminals{cfg}), nil
 }
 
 // howItAsks is what to know before a session is started.

@@ -14,13 +14,14 @@ import (
 
 // room is where sessions are heard: a server, or the files on disk.
 type room struct {
-	sink     agentconn.Sink
-	key      string // of the link
-	provider string
-	epoch    string // of one run of the server
-	log      *slog.Logger
-	odd      int                  // events that nod does not understand
-	rests    func(session string) // is told when a session has ended its turn; nil if nobody wants to know
+	sink      agentconn.Sink
+	key       string // of the link
+	provider  string
+	epoch     string // of one run of the server
+	log       *slog.Logger
+	odd       int                  // events that nod does not understand
+	elsewhere string               // why nothing can be answered here; "" if it can
+	rests     func(session string) // is told when a session has ended its turn; nil if nobody wants to know
 }
 
 // session is what nod knows of a Copilot session. Who reads it owns it: the reader
@@ -65,18 +66,19 @@ type ask struct {
 // agent is the main agent of a session, or a sub-agent, which nod shows as a session
 // of its own.
 type agent struct {
-	session  *session
-	id       string // "" for the main agent
-	uri      string
-	turn     string // in progress, "" if none
-	texts    map[string]*text
-	void     map[bool]string  // parts that are to be superseded: of thoughts, and of messages
-	thought  string           // the newest thoughts that a message told
-	failure  *state.ErrorInfo // why the turn in progress is going to fail
-	usage    usage            // of the turn in progress
-	unknown  int              // of the turn in progress, events that nod does not understand
-	active   bool             // the page shows an activity that ends with the next step
-	steering []state.SessionPendingMessageSet
+	session   *session
+	id        string // "" for the main agent
+	uri       string
+	turn      string // in progress, "" if none
+	texts     map[string]*text
+	void      map[bool]string  // parts that are to be superseded: of thoughts, and of messages
+	thought   string           // the newest thoughts that a message told
+	concluded bool             // the newest message wants nothing to be done
+	failure   *state.ErrorInfo // why the turn in progress is going to fail
+	usage     usage            // of the turn in progress
+	unknown   int              // of the turn in progress, events that nod does not understand
+	active    bool             // the page shows an activity that ends with the next step
+	steering  []state.SessionPendingMessageSet
 }
 
 // usage counts the tokens of a turn.
@@ -261,6 +263,16 @@ func (a *agent) ask(ctx context.Context, r state.Request, shows ...state.Envelop
 	if r.TurnID == "" {
 		r.TurnID = a.turn
 	}
+	if where := s.room.elsewhere; where != "" {
+		r.Kind, r.Caution, r.Options, r.Explains, r.Editable = state.RequestElsewhere, where, nil, "", false
+		for i, e := range shows {
+			if ready, ok := e.Action.(*state.SessionToolCallReady); ok {
+				waits := *ready
+				waits.Options = nil
+				shows[i].Action = &waits
+			}
+		}
+	}
 	s.asks = append(s.asks, ask{r, shows})
 	if !s.catching {
 		s.flush(ctx)
@@ -324,6 +336,9 @@ func (s *session) caughtUp(ctx context.Context) {
 		s.rested()
 	}
 }
+
+// caught reports whether the log has been read.
+func (s *session) caught() bool { return !s.catching }
 
 func (s *session) rested() {
 	if s.room.rests != nil && !s.catching {

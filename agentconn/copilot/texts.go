@@ -2,6 +2,7 @@ package copilot
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 
 	"nod/agentconn/plain"
@@ -18,12 +19,13 @@ type text struct {
 }
 
 type messageData struct {
-	MessageID     string `json:"messageId"`
-	ReasoningID   string `json:"reasoningId"`
-	Delta         string `json:"deltaContent"`
-	Content       string `json:"content"`
-	ReasoningText string `json:"reasoningText"`
-	Phase         string `json:"phase"`
+	MessageID     string            `json:"messageId"`
+	ReasoningID   string            `json:"reasoningId"`
+	Delta         string            `json:"deltaContent"`
+	Content       string            `json:"content"`
+	ReasoningText string            `json:"reasoningText"`
+	Phase         string            `json:"phase"`
+	ToolRequests  []json.RawMessage `json:"toolRequests"`
 }
 
 func (a *agent) messageDelta(_ context.Context, p messageData) { a.grow(p.MessageID, p.Delta, false) }
@@ -86,6 +88,7 @@ func (a *agent) wrote(_ context.Context, p messageData) {
 		return
 	}
 	a.quiet()
+	a.concluded = len(p.ToolRequests) == 0
 	if p.ReasoningText != "" {
 		a.thought = p.ReasoningText
 		streamed := false
