@@ -17,6 +17,10 @@ func init() { // it would refer to itself
 		"session.idle":                  on((*agent).idle),
 		"session.error":                 on((*agent).failed),
 		"session.usage_info":            on((*agent).filled),
+		"session.mode_changed":          on((*agent).modeChanged),
+		"session.model_change":          on((*agent).modelChanged),
+		"session.permissions_changed":   on((*agent).permissionsChanged),
+		"pending_messages.modified":     on((*agent).queueChanged),
 		"abort":                         on((*agent).abort),
 		"tool.execution_start":          on((*agent).toolStarted),
 		"tool.execution_complete":       on((*agent).toolEnded),
@@ -44,6 +48,6 @@ var ignored = map[string]string{
 	"assistant.streaming_delta": otherPlace, "assistant.message_start": otherPlace,
 	"assistant.idle": otherPlace, "assistant.tool_call_delta": otherPlace,
 	"model.call_start": otherPlace, "model.call_finished": otherPlace, "model.call_final_result": otherPlace,
-	"session.start": otherPlace, "session.resume": otherPlace, "session.background_tasks_changed": otherPlace, "pending_messages.modified": otherPlace,
+	"session.start": otherPlace, "session.resume": otherPlace, "session.background_tasks_changed": otherPlace,
 	"session.skills_loaded": otherPlace, "session.mcp_servers_loaded": otherPlace, "session.tools_updated": otherPlace, "session.managed_settings_resolved": otherPlace,
 }

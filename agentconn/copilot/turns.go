@@ -42,6 +42,7 @@ func (a *agent) said(ctx context.Context, e event) bool {
 	case strings.HasPrefix(m.Source, "skill-"): // written by the CLI, for the model
 	case m.Delivery == "steering" && a.turn != "":
 		a.taken(m.Content)
+		a.session.past[id] = true // it begins no turn any more
 		a.apply(&state.SessionResponsePart{TurnID: a.turn, Part: &state.NotificationPart{
 			Content: state.Plain(m.Content), Meta: state.Meta{"nod.said": plain.Value("user")},
 		}})
@@ -181,7 +182,7 @@ func (a *agent) close(how state.Action) {
 	}
 	a.apply(how, &state.SessionActivityChanged{})
 	a.session.past[a.turn] = true
-	a.turn, a.active, a.failure = "", false, nil
+	a.turn, a.active, a.failure, a.steering = "", false, nil, nil
 }
 
 type failure struct {
