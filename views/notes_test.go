@@ -31,7 +31,7 @@ func pageOf(t *testing.T, meta state.Meta, parts ...state.ResponsePart) string {
 	}
 	sheet := NewSheet("e", nil, func() {})
 	sheet.Show(t.Context(), snapshot.Session{ID: "id", Seq: 1, State: st}, snapshot.Inbox{}, nil)
-	return rendered(t.Context(), sheet.Page("", ""))
+	return rendered(t.Context(), sheet.Page(Draft{}))
 }
 
 const nasty = "\x1b[31m<script>x</script>&amp;"

@@ -50,7 +50,7 @@ func (s Session) Find(text string, most int, shown func(string) string) (hits []
 				return hits
 			}
 		}
-		if !look(Part{Kind: Turn, Turn: turn}, slices.Values([]string{Asked(s.State, turn)})) {
+		if !look(Part{Kind: Turn, Turn: turn}, slices.Values([]string{Asked(s.State, turn).Text})) {
 			return hits
 		}
 	}
@@ -59,12 +59,12 @@ func (s Session) Find(text string, most int, shown func(string) string) (hits []
 
 const hitContext = 80 // bytes before a match that are shown with it; after it twice as many
 
-// Asked is what a person asked in a turn.
-func Asked(s *state.Session, turn int) string {
+// Asked is what a turn began with.
+func Asked(s *state.Session, turn int) state.Message {
 	if turn < len(s.Turns) {
-		return s.Turns[turn].Message.Text
+		return s.Turns[turn].Message
 	}
-	return s.ActiveTurn.Message.Text
+	return s.ActiveTurn.Message
 }
 
 // texts yields what a response part says.
