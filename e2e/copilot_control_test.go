@@ -218,9 +218,10 @@ func TestCopilotControlPictures(t *testing.T) {
 		tab.goTo(w.base + path + "#now")
 		tab.click(".send > .more-settings:not(#attach) summary")
 		tab.click("#attach summary")
+		eval[bool](tab, "document.querySelector('#attach').scrollIntoView({block: 'end'}) === undefined")
 	})
 	a.all("copilot-sure", func(tab *browser) {
-		tab.goTo(w.base + path + "#now")
+		tab.goTo(w.base + path)
 		tab.click(".send > .more-settings:not(#attach) summary")
 		tab.fill("#text", "x")
 		tab.click("input[value=allow-all]")
@@ -236,7 +237,7 @@ func TestCopilotControlPictures(t *testing.T) {
 	w.post(c, path+"/messages", url.Values{"text": {"Then run the tests of the whole module, and not only those of the package that you have changed; write what fails into a table.\nAnd be quick."}, "how": {"queue"}, "paths": {"notes.txt"}})
 	w.post(c, path+"/messages", url.Values{"text": {"Then commit it."}, "how": {"queue"}})
 	a.all("copilot-busy", func(tab *browser) {
-		tab.goTo(w.base + path + "#now")
+		tab.goTo(w.base + path)
 		tab.click(".pending .edit summary")
 		eval[bool](tab, "document.querySelector('.halt').scrollIntoView({block: 'end'}) === undefined")
 	})
