@@ -146,7 +146,7 @@ func (c *conn) begin(id string, m *state.SessionSummary, raw json.RawMessage) er
 	if err != nil {
 		return err
 	}
-	s.recall(st)
+	s.recall(st, c.room.sink.Open(c.recording(), c.room.key))
 	s.gathers = len(st.Turns) == 0 && st.ActiveTurn == nil // nod knows nothing of it yet
 	return nil
 }
@@ -303,7 +303,7 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 			known := c.sessions[id]
 			for _, raw := range page.Events {
 				if e, err := readEvent(raw); err != nil {
-					c.room.sink.Opaque(c.recording(), known.main.uri, raw)
+					known.unreadable(c.recording(), raw, err)
 				} else {
 					known.take(c.recording(), e)
 				}
@@ -390,6 +390,33 @@ func (c *conn) lifecycle(raw json.RawMessage) {
 		c.tried[p.SessionID] = time.Now()
 		c.running.Go(func() { c.meet(p.SessionID) })
 	}
+}
+
+// readTodos reads what a session has to do, which Copilot keeps in a database.
+func (c *conn) readTodos(id string) {
+	s := c.session(id)
+	if s == nil {
+		return
+	}
+	err := c.callFor(c.ctx, "session.plan.readSqlTodos", id, func(ctx context.Context) error {
+		_, err := s.RPC.Plan.ReadSqlTodos(ctx)
+		return err
+	}, func(raw json.RawMessage) error { return c.planned(id, raw) })
+	if err != nil {
+		c.log.Info("the todos of a session are not known", "session", id, "err", err)
+	}
+}
+
+// planned shows the answer to that.
+func (c *conn) planned(id string, raw json.RawMessage) error {
+	s := c.sessions[id]
+	if s == nil {
+		return errLost
+	}
+	s.from = state.Source{}
+	err := s.main.planned(raw)
+	s.flush(c.recording())
+	return err
 }
 
 // mark notes the place in a session's log up to which nod knows all, when the session

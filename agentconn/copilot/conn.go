@@ -82,6 +82,7 @@ func newConn(a agentconn.Adapter, cfg Config, sink agentconn.Sink, open func(con
 		sessions: map[string]*session{}, tried: map[string]time.Time{}, live: map[string]*sdk.Session{},
 	}
 	c.room.rests = func(id string) { c.running.Go(func() { c.mark(id) }) }
+	c.room.todos = func(id string) { c.running.Go(func() { c.readTodos(id) }) }
 	return c
 }
 
@@ -227,8 +228,7 @@ func (c *conn) receive(m message) {
 		}
 		e, err := readEvent(p.Event)
 		if err != nil {
-			c.log.Warn("an event that cannot be read", "session", s.id, "err", err)
-			c.room.sink.Opaque(c.recording(), s.main.uri, p.Event)
+			s.unreadable(c.recording(), p.Event, err)
 			return
 		}
 		s.hear(c.recording(), e)

@@ -21,6 +21,7 @@ type room struct {
 	log      *slog.Logger
 	odd      int                  // events that nod does not understand
 	rests    func(session string) // is told when a session has ended its turn; nil if nobody wants to know
+	todos    func(session string) // is told when a session has other todos; nil if nobody can read them
 }
 
 // session is what nod knows of a Copilot session. Who reads it owns it: the reader
@@ -34,12 +35,16 @@ type session struct {
 	asks  []ask             // what is waited for
 	heard heard
 
-	past    map[string]bool   // turns that have ended
-	skips   bool              // what is told is of a turn that has ended
-	config  map[string]string // settings in force, by nod's names
-	meta    state.Meta        // of the session, which is replaced as a whole
-	titled  bool
+	past    map[string]bool      // turns that have ended
+	skips   bool                 // what is told is of a turn that has ended
+	config  map[string]string    // settings in force, by nod's names
+	meta    state.Meta           // of the session, which is replaced as a whole
+	titled  bool                 // nod has a title for it
+	name    string               // the newest that Copilot has told
 	waiting []state.ResponsePart // notes that came while there was no turn to show them in
+	told    []string             // the newest sentences that are not told again
+	replans bool                 // its todos have changed while its log was read
+	works   workplace            // where it works
 
 	catching bool    // its log is being read
 	late     []event // what came meanwhile
@@ -76,6 +81,10 @@ type agent struct {
 	usage    usage            // of the turn in progress
 	unknown  int              // of the turn in progress, events that nod does not understand
 	active   bool             // the page shows an activity that ends with the next step
+	stepping bool             // the model is asked, or what it has asked for is done
+	writing  string           // the call that the model writes, by its id
+	title    string           // of a sub-agent, as others call it
+	own      string           // a call that a person has made, which is all of the turn
 	steering []state.SessionPendingMessageSet
 }
 
@@ -323,6 +332,10 @@ func (s *session) caughtUp(ctx context.Context) {
 	if s.main.turn == "" {
 		s.rested()
 	}
+	if s.replans {
+		s.replans = false
+		s.main.todosChanged(ctx, struct{}{})
+	}
 }
 
 func (s *session) rested() {
@@ -338,8 +351,9 @@ func (s *session) gone(ctx context.Context, sentence string) {
 	s.room.sink.Gone(ctx, s.main.uri, sentence)
 }
 
-// recall takes from a session's state what nod has seen of it.
-func (s *session) recall(st *state.Session) {
+// recall takes from a session's state what nod has seen of it. open are the sessions
+// in which a turn is in progress, those of its sub-agents among them.
+func (s *session) recall(st *state.Session, open []*state.Session) {
 	for _, t := range st.Turns {
 		s.past[t.ID] = true
 	}
@@ -348,7 +362,13 @@ func (s *session) recall(st *state.Session) {
 	for name, v := range st.Meta {
 		s.meta[name] = v
 	}
+	_ = json.Unmarshal(s.meta[nameKey], &s.name) // "" if there is none
 	s.main.recall(st)
+	for _, sub := range open {
+		if id, is := strings.CutPrefix(sub.Summary.Resource, s.main.uri+subOf); is {
+			s.agentOf(event{AgentID: id}).recall(sub)
+		}
+	}
 }
 
 // recall takes from a session's state what was seen of the turn in progress.

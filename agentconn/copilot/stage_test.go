@@ -51,7 +51,7 @@ func newStage(t *testing.T) *stage {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nothing runs beside the reader
 	t.Cleanup(s.conn.running.Wait)
-	s.conn.ctx, s.conn.stop, s.conn.room.epoch, s.conn.room.rests = ctx, func() {}, "e", nil
+	s.conn.ctx, s.conn.stop, s.conn.room.epoch, s.conn.room.rests, s.conn.room.todos = ctx, func() {}, "e", nil, nil
 	s.hub.SetUpstream(s, []state.Link{{Key: a.Key(), Provider: a.Provider(), DisplayName: "Copilot", Status: state.LinkUp, Epoch: "e"}})
 	return s
 }
@@ -113,6 +113,10 @@ func (s *stage) in(line json.RawMessage) {
 			s.t.Fatal(err)
 		}
 		s.conn.sessions[s.id].caughtUp(s.t.Context())
+	case "session.plan.readSqlTodos":
+		if err := s.conn.planned(p.SessionID, m.Result); err != nil {
+			s.t.Fatal(err)
+		}
 	case "session.send":
 		if err := s.conn.sent(p.SessionID, state.UserMessage(p.Prompt), m.Result); err != nil {
 			s.t.Fatal(err)
