@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -64,6 +65,9 @@ type arguments struct {
 	Description string `json:"description"`
 	Path        string `json:"path"`
 	FileText    string `json:"file_text"`
+	Old         string `json:"old_str"`
+	New         string `json:"new_str"`
+	Line        int    `json:"insert_line"` // after which something is inserted
 	URL         string `json:"url"`
 	Pattern     string `json:"pattern"`
 	Question    string `json:"question"`
@@ -97,15 +101,17 @@ func (p toolStart) row() row {
 			r.meta["nod.about"] = plain.Value(plain.Shorten("may touch "+strings.Join(p.ShellToolInfo.PossiblePaths, ", "), plain.MaxNote))
 		}
 	case "read_bash", "write_bash", "stop_bash", "list_bash":
-		r.does = plain.Joined(" ", title, in.ShellID)
+		r.name = cmp.Or(p.ToolTitle, map[string]string{"read_bash": "Read shell output", "stop_bash": "Stop shell"}[p.ToolName], r.name)
+		r.does = plain.Joined(" · ", r.name, in.ShellID)
 		if p.ToolName == "write_bash" {
 			r.input, r.meta = plain.Indented(p.Arguments), asJSON
 		}
 	case "create", "write":
-		r.name, r.does, r.input, r.meta = "Create a file", "Create "+in.Path, in.FileText, asDiff
-		r.input = added(in.Path, in.FileText)
-	case "edit", "str_replace", "str_replace_editor", "insert":
-		r.name, r.does, r.input, r.meta = "Edit a file", "Edit "+in.Path, plain.Indented(p.Arguments), asJSON
+		r.name, r.does, r.input, r.meta = "Create a file", "Create "+in.Path, change("/dev/null", in.Path, "@@ -0,0 +1", "", in.FileText), asDiff
+	case "edit", "str_replace", "str_replace_editor":
+		r.name, r.does, r.input, r.meta = "Edit a file", "Edit "+in.Path, change(in.Path, in.Path, "", in.Old, in.New), asDiff
+	case "insert":
+		r.name, r.does, r.input, r.meta = "Edit a file", "Edit "+in.Path, change(in.Path, in.Path, fmt.Sprintf("@@ -%d,0 +%d", in.Line, in.Line+1), "", in.New), asDiff
 	case "apply_patch":
 		r.name, r.does, r.meta = "Edit files", "Apply a patch", asDiff
 		_ = json.Unmarshal(p.Arguments, &r.input) // a text
@@ -135,7 +141,9 @@ func (p toolStart) row() row {
 		} else if in.Description != "" {
 			r.does = plain.Shorten(in.Description, plain.MaxNote)
 		}
-		r.input, r.meta = plain.Indented(p.Arguments), asJSON
+		if r.meta = asJSON; string(p.Arguments) != "{}" {
+			r.input = plain.Indented(p.Arguments)
+		}
 	}
 	r.does, r.input = plain.Shorten(r.does, plain.MaxNote), plain.Cut(r.input, maxShown)
 	return r
@@ -145,21 +153,30 @@ func (p toolStart) row() row {
 // to approve one is not cut.
 const maxShown = 1 << 20
 
-// added is the diff of a new file.
-func added(path, content string) string {
-	lines := strings.SplitAfter(content, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
+// change is a diff of one piece: lines that go, and lines that come.
+func change(from, to, head, old, new string) string {
 	var b strings.Builder
-	b.WriteString("--- /dev/null\n+++ " + path + "\n")
-	if len(lines) > 0 {
-		b.WriteString("@@ -0,0 +1," + strconv.Itoa(len(lines)) + " @@\n")
+	b.WriteString("--- " + inOneLine.Replace(from) + "\n+++ " + inOneLine.Replace(to) + "\n")
+	gone, come := lines("-", old), lines("+", new)
+	switch {
+	case len(gone)+len(come) == 0:
+	case head == "":
+		b.WriteString("@@\n")
+	default:
+		b.WriteString(head + "," + strconv.Itoa(len(come)) + " @@\n")
 	}
-	for _, l := range lines {
-		b.WriteString("+" + strings.TrimSuffix(l, "\n") + "\n")
+	return b.String() + strings.Join(gone, "") + strings.Join(come, "")
+}
+
+// inOneLine: a file's name cannot begin another file in a diff.
+var inOneLine = strings.NewReplacer("\n", "␊", "\r", "␍")
+
+// lines are those of a text, with a mark before each.
+func lines(mark, text string) (out []string) {
+	for l := range strings.Lines(text) {
+		out = append(out, mark+strings.TrimSuffix(l, "\n")+"\n")
 	}
-	return b.String()
+	return out
 }
 
 // diffOf returns a diff as the CLI tells it, with the name that others have for
@@ -368,8 +385,8 @@ func (a *agent) toolEnded(_ context.Context, p toolEnd) {
 		}
 		result.Success = p.Success && (exit.ExitCode == nil || *exit.ExitCode == 0)
 		a.tell(c.finished(exit.ExitCode))
-	case diffOf(said) != "" && c.row.tool != "view" && p.Success: // what it has really changed
-		c.row.input, c.row.meta = plain.Cut(diffOf(said), maxShown), asDiff
+	case diffOf(said) != "" && bytes.Equal(c.row.meta["nod.input"], asDiff["nod.input"]) && p.Success: // what it has really changed
+		c.row.input = plain.Cut(diffOf(said), maxShown)
 		a.apply(c.ready())
 	case c.child == nil:
 		if text := p.text(c.row.tool); text != "" {

@@ -286,6 +286,9 @@ func (a *agent) shutDown(_ context.Context, p totals) {
 		Requests float64 `json:"requests"`
 		Millis   int64   `json:"millis"`
 	}{p.Changes.Added, p.Changes.Removed, len(p.Changes.Files), p.Requests, p.Millis})
+	if len(a.session.asks) > 0 { // that is kept, and goes on when somebody comes
+		return
+	}
 	for _, sub := range a.session.subs {
 		sub.cancel()
 	}

@@ -194,6 +194,9 @@ func (a *agent) cancel() {
 func (a *agent) close(how state.Action) {
 	for _, c := range a.session.calls {
 		if c.agent == a && c.turn == a.turn && !c.done && len(c.content) > 0 {
+			if c.isCommand() {
+				a.tell(c.finished(nil))
+			}
 			a.apply(&state.SessionToolCallComplete{TurnID: c.turn, ToolCallID: c.id, Result: state.ToolCallResult{
 				PastTenseMessage: state.Plain("Was still running when the turn ended"), Content: c.content,
 			}})
