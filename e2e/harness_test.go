@@ -185,12 +185,14 @@ type world struct {
 	base   string // http://127.0.0.1:port
 	login  string // link
 	data   string
-	folder string // for sessions
-	listen string // address of nod; "" for a free port
-	path   string // PATH of nod
-	codex  string // CODEX_HOME
-	config string // file; "" for none
-	bare   bool   // nod gets no environment but PATH and homes, as on a machine without a screen
+	folder string   // for sessions
+	listen string   // address of nod; "" for a free port
+	path   string   // PATH of nod
+	codex  string   // CODEX_HOME
+	config string   // file; "" for none
+	model  string   // address of the scripted model
+	env    []string // further variables of nod's
+	bare   bool     // nod gets no environment but PATH and homes, as on a machine without a screen
 }
 
 var loginLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/login#k=\S+`)
@@ -210,7 +212,8 @@ func worldOf(t *testing.T, dir string, modelFlags ...string) *world {
 	w := &world{t: t, data: filepath.Join(t.TempDir(), "data"), folder: t.TempDir(), codex: filepath.Join(t.TempDir(), "codex-home"),
 		path: dir + string(os.PathListSeparator) + os.Getenv("PATH")}
 	model := exec.Command(modelBinary, append([]string{"-addr", "127.0.0.1:0", "-codex-home", w.codex}, modelFlags...)...)
-	start(t, model, regexp.MustCompile(`listening on (\S+)`))
+	_, m := start(t, model, regexp.MustCompile(`listening on (\S+)`))
+	w.model = m[1]
 	t.Cleanup(w.stopAgents)
 	return w
 }
@@ -273,6 +276,7 @@ func (w *world) start() {
 		cmd.Env = os.Environ()
 	}
 	cmd.Env = append(cmd.Env, "HOME="+os.Getenv("HOME"), "PATH="+w.path, "CODEX_HOME="+w.codex)
+	cmd.Env = append(cmd.Env, w.env...)
 	var m []string
 	w.nod, m = start(w.t, cmd, loginLine)
 	w.login, w.base = m[0], m[1]

@@ -9,6 +9,7 @@ import (
 type Offers struct {
 	Operations []Operation
 	Steers     bool   // takes a message while a turn runs
+	ReadOnly   string // why nod only looks on, and where to write and answer; "" if it does not
 	Terminal   string // command that opens a session in a terminal, without the session's id at its end; "": none does
 }
 

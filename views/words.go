@@ -131,7 +131,7 @@ func Offered(links []state.Link) []state.Link {
 		starts := func(x state.Link) bool {
 			return x.Provider == l.Provider && x.Key == x.Provider && x.Status != state.LinkMissing
 		}
-		return l.Status == state.LinkMissing || l.Key != l.Provider && (l.Status == state.LinkIdle || slices.ContainsFunc(links, starts))
+		return l.Status == state.LinkMissing || l.Offers.ReadOnly != "" || l.Key != l.Provider && (l.Status == state.LinkIdle || slices.ContainsFunc(links, starts))
 	})
 }
 

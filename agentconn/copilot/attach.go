@@ -97,6 +97,7 @@ func (c *conn) leave(id string) {
 	delete(c.live, id)
 	c.mu.Unlock()
 	if s != nil {
+		c.cfg.held.take(id, -1)
 		c.running.Go(func() { _ = s.Disconnect() }) // the server may have heard nothing of it
 	}
 }
@@ -118,6 +119,9 @@ func (c *conn) hold(id string, s *sdk.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.live != nil {
+		if c.live[id] == nil {
+			c.cfg.held.take(id, 1)
+		}
 		c.live[id] = s
 	}
 }
@@ -266,7 +270,14 @@ func (c *conn) settle(ctx context.Context, s *sdk.Session) error {
 		return err
 	}
 	c.alone(func() {
-		if known := c.sessions[s.SessionID]; known.main.turn == turn {
+		known := c.sessions[s.SessionID]
+		switch {
+		case known.main.turn != turn:
+		case known.main.concluded: // its log does not tell that it is over, once the server has ended
+			known.from = state.Source{}
+			known.main.end()
+			known.flush(c.recording())
+		default:
 			known.gone(c.recording(), "Copilot does not go on with this turn: its server has ended meanwhile. What it had written is in the folder.")
 		}
 	})

@@ -146,7 +146,8 @@ func (c *conn) release() {
 	live := c.live
 	c.live = nil
 	c.mu.Unlock()
-	for _, s := range live {
+	for id, s := range live {
+		c.cfg.held.take(id, -1)
 		_ = s.Disconnect() // it reaches nobody, and ends its goroutines
 	}
 	c.client.ForceStop()

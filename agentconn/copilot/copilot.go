@@ -38,6 +38,8 @@ type Config struct {
 	Servers []Server // further servers
 	Data    string   // nod's data folder; what belongs to its own server has a folder there
 	Log     *slog.Logger
+
+	held *held // of all adapters that are made of it
 }
 
 // Server is a Copilot server that somebody else runs.

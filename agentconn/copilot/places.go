@@ -1,22 +1,28 @@
 package copilot
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"nod/agentconn"
+	"nod/agentconn/copilot/keep"
 )
 
 // Adapters returns one adapter for each place, those first that are better for new
 // sessions.
 func Adapters(cfg Config) ([]agentconn.Adapter, error) {
-	var out []agentconn.Adapter
+	cfg.held = &held{}
+	out := []agentconn.Adapter{own{cfg}}
 	known := map[string]bool{}
 	for _, s := range cfg.Servers {
 		a, err := configured(cfg, s)
@@ -29,20 +35,130 @@ func Adapters(cfg Config) ([]agentconn.Adapter, error) {
 		known[s.Address] = true
 		out = append(out, a)
 	}
-	return out, nil
+	return append(out, terminals{cfg}), nil
 }
 
 // howItAsks is what to know before a session is started.
 const howItAsks = "Copilot asks before it runs a command, changes a file or reads one."
 
-// listening reports whether somebody listens there.
-func listening(network, address string) bool {
-	c, err := net.DialTimeout(network, address, 300*time.Millisecond)
-	if err != nil {
-		return false
+// folder holds what belongs to the keepers: a folder for each.
+func (cfg Config) folder(name string) string { return filepath.Join(cfg.Data, "copilot", name) }
+
+// through opens a link through a keeper, which is started if need be.
+func through(ctx context.Context, k keep.Keeper) (d dialled, err error) {
+	if !k.Running() {
+		if err := k.Start(ctx); err != nil {
+			return d, err
+		}
 	}
-	_ = c.Close()
-	return true
+	if d.token, err = k.Token(); err != nil {
+		return d, err
+	}
+	d.wire, err = k.Dial(ctx)
+	d.epoch, d.lasting = k.Epoch(), true
+	return d, err
+}
+
+// ---- nod's own server ----
+
+// own is the server that nod starts when somebody needs it. Its keeper goes on when
+// nod is restarted, with all that runs there.
+type own struct{ cfg Config }
+
+// Key implements agentconn.Adapter.
+func (own) Key() string { return Provider }
+
+// Provider implements agentconn.Adapter.
+func (own) Provider() string { return Provider }
+
+// DisplayName implements agentconn.Adapter.
+func (own) DisplayName() string { return displayName }
+
+// Find looks for the program on PATH.
+func (o own) Find() (string, error) {
+	_, err := o.cfg.program()
+	return howItAsks, err
+}
+
+// Running reports whether its keeper listens: a nod before this one has started it.
+func (o own) Running() bool { return o.cfg.ownKeeper("").Running() }
+
+// Starts reports true.
+func (own) Starts() bool { return true }
+
+// NewConn returns a link that is not started yet.
+func (o own) NewConn(sink agentconn.Sink) agentconn.Conn {
+	return newConn(o, o.cfg, sink, func(ctx context.Context) (dialled, error) {
+		program, err := o.cfg.program()
+		if err != nil {
+			return dialled{}, err
+		}
+		return through(ctx, o.cfg.ownKeeper(program))
+	})
+}
+
+// ownKeeper is the keeper of nod's own server.
+func (cfg Config) ownKeeper(program string) keep.Keeper {
+	return keep.Keeper{
+		Folder: cfg.folder("own"), Log: cfg.Log, Env: cfg.environ(),
+		Server: keep.Server{Program: program, Args: []string{"--headless", "--no-auto-update", "--port", "0"}},
+	}
+}
+
+// environ is what the program may see: what every child may, Copilot's own variables,
+// and those of GitHub's that it logs in with.
+func (cfg Config) environ() []string {
+	names := append([]string{"GH_TOKEN", "GITHUB_TOKEN", "GH_HOST"}, cfg.Env...)
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "COPILOT_") {
+			names = append(names, name)
+		}
+	}
+	return agentconn.ChildEnv(names)
+}
+
+// program returns the absolute path of what serves: the CLI brings along a program
+// for that, which starts at once and needs half the memory, and unpacks it when it is
+// first used.
+func (cfg Config) program() (string, error) {
+	command := cmp.Or(cfg.Command, "copilot")
+	p, err := exec.LookPath(command)
+	if err == nil {
+		p, err = filepath.Abs(p)
+	}
+	if err != nil {
+		return "", &agentconn.PublicError{Message: "Copilot is not installed: there is no program “" + command + "” on PATH. Install it (npm install -g @github/copilot) and start nod again.", Err: err}
+	}
+	return cmp.Or(unpacked(), p), nil
+}
+
+// unpacked is the newest runtime that the CLI has unpacked, "" if there is none.
+func unpacked() string {
+	cache := os.Getenv("COPILOT_CACHE_HOME")
+	if cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		cache = filepath.Join(dir, "copilot")
+	}
+	found, _ := filepath.Glob(filepath.Join(cache, "pkg", "*", "*", "prebuilds", "*", "copilot-runtime")) // it is a good pattern
+	newest, version := "", []int(nil)
+	for _, path := range found {
+		if v := numbers(filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(path))))); newest == "" || slices.Compare(v, version) > 0 {
+			newest, version = path, v
+		}
+	}
+	return newest
+}
+
+// numbers are those of a version.
+func numbers(version string) (out []int) {
+	for word := range strings.SplitSeq(version, ".") {
+		n, _ := strconv.Atoi(word) // 0 for what is none
+		out = append(out, n)
+	}
+	return out
 }
 
 // ---- a server that the owner has named ----
@@ -107,7 +223,7 @@ func (r *remote) Running() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.looked) >= remoteEvery {
-		r.looked, r.running = time.Now(), listening("tcp", r.Address)
+		r.looked, r.running = time.Now(), agentconn.Listening("tcp", r.Address)
 	}
 	return r.running
 }
@@ -117,43 +233,28 @@ func (r *remote) Starts() bool { return false }
 
 // NewConn returns a link that is not started yet.
 func (r *remote) NewConn(sink agentconn.Sink) agentconn.Conn {
-	c := newConn(r, r.cfg, sink, func(ctx context.Context) (dialled, error) {
-		token, err := r.token()
-		if err != nil {
-			return dialled{}, err
-		}
-		var d net.Dialer
-		wire, err := d.DialContext(ctx, "tcp", r.Address)
-		if err != nil {
-			return dialled{}, &agentconn.PublicError{Message: "Nobody answers at " + r.Address + ".", Err: err}
-		}
-		// Its requests have ids that come only once, so a card lives as long as what it
-		// is about.
-		out := dialled{wire: wire, token: token, epoch: r.Key(), lasting: true}
-		if r.terminal() {
-			out.notice = noToken
-		}
-		return out, nil
-	})
+	c := newConn(r, r.cfg, sink, r.open)
 	c.terminal = r.terminal()
 	return c
 }
 
-// token reads the connection token, anew for each connection.
-func (r *remote) token() (string, error) {
-	if r.TokenFile == "" {
-		return "", nil
+// open reaches the server. A terminal holds its sessions itself; for another server's
+// nod has a keeper.
+func (r *remote) open(ctx context.Context) (dialled, error) {
+	if !r.terminal() {
+		if _, err := agentconn.ReadToken(r.DisplayName(), r.TokenFile); err != nil {
+			return dialled{}, err
+		}
+		return through(ctx, keep.Keeper{
+			Folder: r.cfg.folder(strings.NewReplacer(":", "-", "[", "", "]", "").Replace(r.Address)), Log: r.cfg.Log, Env: agentconn.ChildEnv(nil),
+			Server: keep.Server{Address: r.Address, TokenFile: r.TokenFile},
+		})
 	}
-	info, err := os.Stat(r.TokenFile)
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		return "", &agentconn.PublicError{Message: "Others can read the token for " + r.DisplayName() + ": chmod 600 " + r.TokenFile + ", and nod links to it."}
-	}
-	b, err := os.ReadFile(r.TokenFile)
-	if err == nil && len(strings.TrimSpace(string(b))) == 0 {
-		err = errors.New("it is empty")
-	}
+	wire, err := new(net.Dialer).DialContext(ctx, "tcp", r.Address)
 	if err != nil {
-		return "", &agentconn.PublicError{Message: "The token for " + r.DisplayName() + " cannot be read from " + r.TokenFile + ".", Err: err}
+		return dialled{}, &agentconn.PublicError{Message: "Nobody answers at " + r.Address + ".", Err: err}
 	}
-	return strings.TrimSpace(string(b)), nil
+	// Its requests have ids that come only once, so a card lives as long as what it is
+	// about.
+	return dialled{wire: wire, epoch: r.Key(), lasting: true, notice: noToken}, nil
 }

@@ -14,14 +14,15 @@ import (
 
 // room is where sessions are heard: a server, or the files on disk.
 type room struct {
-	sink     agentconn.Sink
-	key      string // of the link
-	provider string
-	epoch    string // of one run of the server
-	log      *slog.Logger
-	odd      int                  // events that nod does not understand
-	rests    func(session string) // is told when a session has ended its turn; nil if nobody wants to know
-	todos    func(session string) // is told when a session has other todos; nil if nobody can read them
+	sink      agentconn.Sink
+	key       string // of the link
+	provider  string
+	epoch     string // of one run of the server
+	log       *slog.Logger
+	odd       int                  // events that nod does not understand
+	elsewhere string               // why nothing can be answered here; "" if it can
+	rests     func(session string) // is told when a session has ended its turn; nil if nobody wants to know
+	todos     func(session string) // is told when a session has other todos; nil if nobody can read them
 }
 
 // session is what nod knows of a Copilot session. Who reads it owns it: the reader
@@ -70,22 +71,23 @@ type ask struct {
 // agent is the main agent of a session, or a sub-agent, which nod shows as a session
 // of its own.
 type agent struct {
-	session  *session
-	id       string // "" for the main agent
-	uri      string
-	turn     string // in progress, "" if none
-	texts    map[string]*text
-	void     map[bool]string  // parts that are to be superseded: of thoughts, and of messages
-	thought  string           // the newest thoughts that a message told
-	failure  *state.ErrorInfo // why the turn in progress is going to fail
-	usage    usage            // of the turn in progress
-	unknown  int              // of the turn in progress, events that nod does not understand
-	active   bool             // the page shows an activity that ends with the next step
-	stepping bool             // the model is asked, or what it has asked for is done
-	writing  string           // the call that the model writes, by its id
-	title    string           // of a sub-agent, as others call it
-	own      string           // a call that a person has made, which is all of the turn
-	steering []state.SessionPendingMessageSet
+	session   *session
+	id        string // "" for the main agent
+	uri       string
+	turn      string // in progress, "" if none
+	texts     map[string]*text
+	void      map[bool]string  // parts that are to be superseded: of thoughts, and of messages
+	thought   string           // the newest thoughts that a message told
+	concluded bool             // the newest message wants nothing to be done
+	failure   *state.ErrorInfo // why the turn in progress is going to fail
+	usage     usage            // of the turn in progress
+	unknown   int              // of the turn in progress, events that nod does not understand
+	active    bool             // the page shows an activity that ends with the next step
+	stepping  bool             // the model is asked, or what it has asked for is done
+	writing   string           // the call that the model writes, by its id
+	title     string           // of a sub-agent, as others call it
+	own       string           // a call that a person has made, which is all of the turn
+	steering  []state.SessionPendingMessageSet
 }
 
 // usage counts the tokens of a turn.
@@ -270,6 +272,16 @@ func (a *agent) ask(ctx context.Context, r state.Request, shows ...state.Envelop
 	if r.TurnID == "" {
 		r.TurnID = a.turn
 	}
+	if where := s.room.elsewhere; where != "" {
+		r.Kind, r.Caution, r.Options, r.Explains, r.Editable = state.RequestElsewhere, where, nil, "", false
+		for i, e := range shows {
+			if ready, ok := e.Action.(*state.SessionToolCallReady); ok {
+				waits := *ready
+				waits.Options = nil
+				shows[i].Action = &waits
+			}
+		}
+	}
 	s.asks = append(s.asks, ask{r, shows})
 	if !s.catching {
 		s.flush(ctx)
@@ -338,6 +350,9 @@ func (s *session) caughtUp(ctx context.Context) {
 	}
 }
 
+// caught reports whether the log has been read.
+func (s *session) caught() bool { return !s.catching }
+
 func (s *session) rested() {
 	if s.room.rests != nil && !s.catching {
 		s.room.rests(s.id)
@@ -377,7 +392,7 @@ func (a *agent) recall(st *state.Session) {
 	if t == nil {
 		return
 	}
-	a.turn = t.ID
+	a.turn, a.stepping = t.ID, true
 	if m := st.SteeringMessage; m != nil {
 		a.steering = []state.SessionPendingMessageSet{{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}
 	}

@@ -46,7 +46,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.hub.Close(context.Background()) })
-	a := &remote{cfg: Config{Log: log}, Server: Server{Address: "127.0.0.1:1", TokenFile: "none"}}
+	a := &remote{cfg: Config{Log: log, held: &held{}}, Server: Server{Address: "127.0.0.1:1", TokenFile: "none"}}
 	s.conn = newConn(a, a.cfg, s.hub, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nothing runs beside the reader

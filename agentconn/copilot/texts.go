@@ -115,6 +115,7 @@ func (a *agent) wrote(_ context.Context, p messageData) {
 	if t := a.texts[p.MessageID]; t == nil && p.Phase != "" {
 		a.texts[p.MessageID] = &text{phase: p.Phase}
 	}
+	a.concluded = len(p.ToolRequests) == 0
 	if p.ReasoningText != "" {
 		a.thought = p.ReasoningText
 		streamed := false

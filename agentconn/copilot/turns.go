@@ -63,7 +63,7 @@ func (a *agent) begin(id string, m state.Message) {
 		return
 	}
 	a.turn, a.failure, a.usage, a.unknown, a.thought, a.own = id, nil, usage{}, 0, "", ""
-	a.texts, a.void = map[string]*text{}, map[bool]string{}
+	a.texts, a.void, a.concluded = map[string]*text{}, map[bool]string{}, false
 	for id, c := range s.calls { // of an older turn only a command may still run
 		if c.agent == a && c.done && c.shell == "" {
 			delete(s.calls, id)
@@ -103,7 +103,14 @@ func (a *agent) step(_ context.Context, e event) bool {
 	return true
 }
 
-func (a *agent) stepEnded(context.Context, struct{}) { a.stepping = false }
+// stepEnded: the model was asked, and what it wanted is done. Files do not tell that a
+// turn is over; it is when the model wanted nothing more.
+func (a *agent) stepEnded(context.Context, struct{}) {
+	a.stepping = false
+	if a.session.room.elsewhere != "" && a.concluded {
+		a.end()
+	}
+}
 
 // waits: the main agent has done what it can do before something in the background
 // ends.

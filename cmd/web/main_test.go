@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"nod/agentconn"
 	"nod/agentconn/codex"
 	"nod/state/journal"
 )
@@ -363,4 +364,44 @@ func TestFindAgents(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	expect("no-such-codex", "codex@daemon ", "codex@daemon:idle codex:missing ")
+}
+
+// TestAgents lists and ends what every owner has started; one that fails hides
+// nobody else's.
+func TestAgents(t *testing.T) {
+	runs := true
+	good := owner{"Copilot",
+		func(context.Context) ([]agentconn.OwnServer, error) {
+			if !runs {
+				return nil, nil
+			}
+			return []agentconn.OwnServer{{PID: 7, Program: "/opt/copilot", Since: time.Now(), Memory: 9 << 20}}, nil
+		},
+		func(context.Context) (stopped bool, err error) { stopped, runs = runs, false; return stopped, nil },
+	}
+	bad := owner{"Codex",
+		func(context.Context) ([]agentconn.OwnServer, error) { return nil, errors.New("unreadable") },
+		func(context.Context) (bool, error) { return false, errors.New("unreadable") },
+	}
+	var out bytes.Buffer
+	if err := listAgents(t.Context(), []owner{bad, good}, &out); err == nil || !regexp.MustCompile(`(?s)^AGENT.*\nCopilot +does not say +7 +0s +9 MB +/opt/copilot\n$`).MatchString(out.String()) {
+		t.Errorf("listed %q, %v", out.String(), err)
+	}
+	out.Reset()
+	if err := stopAgents(t.Context(), []owner{bad, good}, &out); err == nil || out.String() != "Copilot's server has ended. The next message in nod starts it again.\n" {
+		t.Errorf("stopped %q, %v", out.String(), err)
+	}
+	for _, f := range []func(context.Context, []owner, io.Writer) error{listAgents, stopAgents} {
+		out.Reset()
+		if err := f(t.Context(), []owner{good}, &out); err != nil || out.String() != noAgents+"\n" {
+			t.Errorf("got %q, %v", out.String(), err)
+		}
+	}
+}
+
+// TestKeepIsNotForPeople: nod starts it, and does not take its own flags for it.
+func TestKeepIsNotForPeople(t *testing.T) {
+	if err := run(t.Context(), []string{"keep", "--help"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "by nod itself") {
+		t.Errorf("got %v", err)
+	}
 }
