@@ -377,10 +377,13 @@ func attachments(raw json.RawMessage) (out []state.MessageAttachment) {
 	var all []attachment
 	_ = json.Unmarshal(raw, &all) // of what is odd there is less
 	for _, x := range all[:min(len(all), maxAttachments)] {
-		path := cmp.Or(x.Path, x.FilePath)
+		path, file := cmp.Or(x.Path, x.FilePath), ""
+		if path != "" {
+			file = filepath.Base(path)
+		}
 		a := state.MessageAttachment{
 			Type: "simple", ContentType: state.Optional(plain.Shorten(x.MimeType, 100)),
-			Label: plain.Shorten(cmp.Or(x.Name, x.Title, x.URL, filepath.Base(path), plain.Words(x.Type)), 200),
+			Label: plain.Shorten(cmp.Or(x.Name, x.Title, x.URL, file, plain.Words(x.Type)), 200),
 		}
 		switch {
 		case filepath.IsAbs(path):

@@ -28,9 +28,14 @@ type stage struct {
 	hub     *hub.Hub
 	id      string             // of the newest session
 	calls   map[string]message // made, by id
-	heard   []event            // of all sessions, in order, as they came first
+	heard   []heardEvent       // of all sessions, in order, as they came first
 	decided []state.Decision   // that went out
 	errors  strings.Builder    // what was logged as an error
+}
+
+type heardEvent struct {
+	event
+	session string
 }
 
 func newStage(t *testing.T) *stage {
@@ -80,12 +85,15 @@ func (s *stage) in(line json.RawMessage) {
 		s.t.Fatal(err)
 	}
 	if m.Method == "session.event" {
-		var p struct{ Event json.RawMessage }
-		if e, err := readEvent(m.Params); err != nil || json.Unmarshal(m.Params, &p) != nil {
-			s.t.Fatal(e, err)
+		var p struct {
+			SessionID string
+			Event     json.RawMessage
+		}
+		if err := json.Unmarshal(m.Params, &p); err != nil {
+			s.t.Fatal(err)
 		}
 		if e, err := readEvent(p.Event); err == nil {
-			s.heard = append(s.heard, e)
+			s.heard = append(s.heard, heardEvent{e, p.SessionID})
 		}
 	}
 	if m.Method != "" {
