@@ -75,6 +75,7 @@ type agent struct {
 	id        string // "" for the main agent
 	uri       string
 	turn      string // in progress, "" if none
+	since     int64  // when it began, Unix milliseconds
 	texts     map[string]*text
 	void      map[bool]string  // parts that are to be superseded: of thoughts, and of messages
 	thought   string           // the newest thoughts that a message told

@@ -43,6 +43,7 @@ func (a *agent) said(ctx context.Context, e event) bool {
 	id := m.id(e)
 	switch {
 	case id == a.turn: // nod has begun it when the call was answered
+		a.since = a.session.at
 	case strings.HasPrefix(m.Source, "skill-"): // written by the CLI, for the model
 	case m.Delivery == "steering" && a.turn != "":
 		a.taken(m.Content)
@@ -63,7 +64,7 @@ func (a *agent) begin(id string, m state.Message) {
 		return
 	}
 	a.turn, a.failure, a.usage, a.unknown, a.thought, a.own = id, nil, usage{}, 0, "", ""
-	a.texts, a.void, a.concluded = map[string]*text{}, map[bool]string{}, false
+	a.texts, a.void, a.concluded, a.since = map[string]*text{}, map[bool]string{}, false, s.at
 	for id, c := range s.calls { // of an older turn only a command may still run
 		if c.agent == a && c.done && c.shell == "" {
 			delete(s.calls, id)
@@ -267,8 +268,12 @@ func (a *agent) used(_ context.Context, p usageData) {
 	u := &a.usage
 	u.input, u.output, u.cached = u.input+p.InputTokens, u.output+p.OutputTokens, u.cached+p.CacheRead
 	input, output, cached := u.input, u.output, u.cached
+	meta := state.Meta{}
+	if took := a.session.at - a.since; a.since > 0 && took > 0 {
+		meta["nod.durationMs"] = plain.Value(took)
+	}
 	a.apply(&state.SessionUsage{TurnID: a.turn, Usage: state.UsageInfo{
-		InputTokens: &input, OutputTokens: &output, CacheReadTokens: &cached, Model: state.Optional(p.Model),
+		InputTokens: &input, OutputTokens: &output, CacheReadTokens: &cached, Model: state.Optional(p.Model), Meta: meta,
 	}})
 }
 
