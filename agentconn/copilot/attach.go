@@ -80,20 +80,50 @@ func (c *conn) create(ctx context.Context, id string, n state.NewSession) error 
 	if err != nil {
 		return err
 	}
-	return c.tune(ctx, id)
+	return c.tune(ctx, id, n.Folder, true)
 }
 
 // tune sets what only an open session takes. With script safety an approval for the
-// session is one for the commands that it names; without, for nothing.
-func (c *conn) tune(ctx context.Context, id string) error {
+// session is one for the commands that it names; without, for nothing. A session that
+// nod has started follows the permanent rules of its folder, as one in a terminal
+// does; in somebody else's nothing is changed.
+func (c *conn) tune(ctx context.Context, id, folder string, own bool) error {
 	s := c.session(id)
 	if s == nil {
 		return errLost
 	}
-	return c.call(ctx, func(ctx context.Context) error {
+	err := c.call(ctx, func(ctx context.Context) error {
 		_, err := s.RPC.Options.Update(ctx, &rpc.SessionUpdateOptionsParams{EnableScriptSafety: new(true)})
 		return err
 	})
+	if err != nil || folder == "" {
+		return err
+	}
+	place := ""
+	err = c.call(ctx, func(ctx context.Context) error {
+		if own {
+			res, err := s.RPC.Permissions.Locations().Apply(ctx, &rpc.PermissionLocationApplyParams{WorkingDirectory: folder})
+			if err == nil {
+				place = res.LocationKey
+			}
+			return err
+		}
+		res, err := s.RPC.Permissions.Locations().Resolve(ctx, &rpc.PermissionLocationResolveParams{WorkingDirectory: folder})
+		if err == nil {
+			place = res.LocationKey
+		}
+		return err
+	})
+	if err != nil {
+		c.log.Warn("permanent rules cannot be offered", "session", id, "err", err)
+		return nil
+	}
+	c.alone(func() {
+		if s := c.sessions[id]; s != nil {
+			s.place = place
+		}
+	})
+	return nil
 }
 
 func (c *conn) hold(id string, s *sdk.Session) {
@@ -187,10 +217,10 @@ func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) e
 	if err != nil {
 		return err
 	}
-	if err := c.readLog(ctx, id); err != nil {
+	if err := c.tune(ctx, id, state.FilePath(state.Value(m.WorkingDirectory)), false); err != nil { // before what waits is shown
 		return err
 	}
-	return c.tune(ctx, id)
+	return c.readLog(ctx, id)
 }
 
 var errInUse = &agentconn.PublicError{Message: "This session is open in another program, maybe a terminal. To open it a second time would make two of it: close it there, or go on there."}
