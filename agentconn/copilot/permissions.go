@@ -118,10 +118,10 @@ var kinds = map[string]kind{
 		"resolvedWorkingDirectory", "hasWriteFileRedirection", "shellType", "requestSandboxPermissive"}, true},
 	"write":                       {showWrite, []string{"fileName", "diff", "newFileContents", "fileEdits", "resolvedPath"}, true},
 	"read":                        {showRead, []string{"path", "resolvedPath"}, false},
-	"path":                        {showPaths, nil, false}, // its request is of any kind
+	"path":                        {showPaths, []string{"accessKind", "paths", "readOnlyDirectories"}, false}, // its request is of any kind
 	"url":                         {showURL, []string{"url", "redirectedFrom"}, false},
 	"mcp":                         {showMCP, []string{"serverName", "toolName", "toolTitle", "args", "readOnly", "canOfferServerWideApproval", "permissionRecommendation"}, true},
-	"custom-tool":                 {showTool, []string{"toolName", "toolDescription", "args"}, false},
+	"custom-tool":                 {showTool, []string{"toolName", "toolDescription", "args", "skipPermission"}, false},
 	"hook":                        {showHook, []string{"toolName", "toolArgs", "hookMessage"}, false},
 	"memory":                      {showMemory, []string{"action", "fact", "subject", "citations", "direction", "reason", "scope", "repoNwo"}, true},
 	"extension-management":        {showManagement, []string{"operation", "extensionName"}, true},
@@ -187,7 +187,7 @@ func askPermission(ctx context.Context, a *agent, r state.Request) bool {
 			r.Caution = cmp.Or(r.Caution, caution(d.Request, slices.Concat(everyKind, known.fields)...))
 		}
 		if len(d.Prompt) > 0 {
-			r.Caution = cmp.Or(r.Caution, caution(d.Prompt, slices.Concat(everyKind, known.fields, []string{"accessKind", "paths", "readOnlyDirectories"})...))
+			r.Caution = cmp.Or(r.Caution, caution(d.Prompt, slices.Concat(everyKind, known.fields)...))
 		}
 		p.offer(&r, lasting, known.local, a.session.place)
 		p.addDetails(&r, d.Risk)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"nod/state"
+	"nod/state/approvals"
 	"nod/state/snapshot"
 )
 
@@ -59,11 +60,14 @@ func (s *stage) check(id string) {
 			}
 		}
 	}
-	if v.State.ActiveTurn == nil {
-		for _, a := range v.Approvals {
-			if a.Open() {
-				t.Errorf("request %s is %s though nothing runs", a.Request.UpstreamID, a.State)
-			}
+	for _, a := range v.Approvals {
+		switch {
+		case a.Open() && v.State.ActiveTurn == nil:
+			t.Errorf("request %s is %s though nothing runs", a.Request.UpstreamID, a.State)
+		case a.Decision != nil && !a.Open() && a.State != approvals.Confirmed:
+			t.Errorf("request %s was answered, and is %s", a.Request.UpstreamID, a.State)
+		case a.Request.Kind == state.RequestUnknown, a.Request.Caution != "" && a.Request.Kind != state.RequestElsewhere:
+			t.Errorf("request %s cannot be answered: %s", a.Request.UpstreamID, a.Request.Caution)
 		}
 	}
 }
