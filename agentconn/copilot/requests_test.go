@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -144,6 +145,15 @@ func prompted(request, prompt string) string {
 	return `"permissionRequest":{` + request + `},"promptRequest":{` + prompt + `},"agentMode":"interactive","permissionMode":"manual","ownerSessionId":"s"`
 }
 
+// usually are the answers to a permission of which an approval may last.
+func usually(approval string) map[string]string {
+	return map[string]string{
+		"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`,
+		"approve-for-session":  `{"kind":"approve-for-session","approval":` + approval + `}`,
+		"approve-for-location": `{"kind":"approve-for-location","approval":` + approval + `,"locationKey":"/w"}`,
+	}
+}
+
 const (
 	permissionMethod = "session.permissions.handlePendingPermissionRequest"
 	shellRequest     = `"kind":"shell","toolCallId":"c","fullCommandText":"rm -r x","shellType":"bash","intention":"Tidy up","commands":[{"identifier":"rm","readOnly":false}],"commandSegments":[],` +
@@ -194,10 +204,7 @@ var asked = []struct {
 		name: "write", data: prompted(`"kind":"write","toolCallId":"w","intention":"Edit","fileName":"/w/n","diff":"`+diff+`","canOfferSessionApproval":true`,
 			`"kind":"write","toolCallId":"w","intention":"Edit","fileName":"/w/n","diff":"`+diff+`","newFileContents":null,"fileEdits":[],"canOfferSessionApproval":true`),
 		as: state.RequestFileChange, title: "Change a file?", details: "File: /w/n; The permanent rule holds below: /w",
-		answers: map[string]string{
-			"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`,
-			"approve-for-session": `{"kind":"approve-for-session","approval":{"kind":"write"}}`, "approve-for-location": `{"kind":"approve-for-location","approval":{"kind":"write"},"locationKey":"/w"}`,
-		},
+		answers: usually(`{"kind":"write"}`),
 	},
 	{
 		name: "read, by a policy each time", data: prompted(`"kind":"read","path":"/w/a"`, `"kind":"read","toolCallId":"r","intention":"Read file: /w/a","path":"/w/a","resolvedPath":"/etc/shadow","managedApprovalRequired":true`),
@@ -252,37 +259,34 @@ var asked = []struct {
 	{
 		name: "memory", data: prompted(`"kind":"memory","fact":"f","scope":"repository","repoNwo":"o/r"`, `"kind":"memory","action":"store","fact":"f","subject":"s","citations":"c"`),
 		as: state.RequestPermissions, title: "Remember this?", details: "Fact: f; About: s; Sources: c; It counts: for everybody who works on o/r; The permanent rule holds below: /w",
-		answers: map[string]string{
-			"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`, "approve-for-session": `{"kind":"approve-for-session","approval":{"kind":"memory"}}`,
-			"approve-for-location": `{"kind":"approve-for-location","approval":{"kind":"memory"},"locationKey":"/w"}`,
-		},
+		answers: usually(`{"kind":"memory"}`),
 	},
 	{
 		name: "a vote on a memory", data: prompted(`"kind":"memory","fact":"f"`, `"kind":"memory","action":"vote","fact":"f","direction":"downvote","reason":"old","riskAssessment":null`),
 		as: state.RequestPermissions, title: "Judge this memory?", details: "Fact: f; Vote: downvote; Because: old; The permanent rule holds below: /w",
-		answers: map[string]string{"reject": `{"kind":"reject"}`},
+		answers: usually(`{"kind":"memory"}`),
 	},
 	{
 		name: "extension, reloaded", data: prompted(`"kind":"extension-management","operation":"reload"`, `"kind":"extension-management","operation":"reload"`),
 		as: state.RequestPermissions, title: "Change Copilot's extensions?", details: "Operation: reload; The permanent rule holds below: /w",
-		answers: map[string]string{"approve-for-session": `{"kind":"approve-for-session","approval":{"kind":"extension-management","operation":"reload"}}`},
+		answers: usually(`{"kind":"extension-management","operation":"reload"}`),
 	},
 	{
 		name: "extension, rights", data: prompted(`"kind":"extension-permission-access","extensionName":"x","capabilities":["a","b"]`, `"kind":"extension-permission-access","extensionName":"x","capabilities":["a","b"]`),
 		as: state.RequestPermissions, title: "Give an extension more rights?", details: "Extension: x; It wants to: a\nb; The permanent rule holds below: /w",
-		answers: map[string]string{"approve-for-session": `{"kind":"approve-for-session","approval":{"extensionName":"x","kind":"extension-permission-access"}}`},
+		answers: usually(`{"extensionName":"x","kind":"extension-permission-access"}`),
 	},
 	{
 		name: "extension, secrets", data: prompted(`"kind":"extension-env-access","extensionName":"x","environmentVariables":["KEY"]`, `"kind":"extension-env-access","extensionName":"x","environmentVariables":["KEY"]`),
 		as: state.RequestPermissions, title: "Let an extension read secret environment variables?", details: "Extension: x; Variables: KEY; The permanent rule holds below: /w",
-		answers: map[string]string{"approve-for-location": `{"kind":"approve-for-location","approval":{"environmentVariables":["KEY"],"extensionName":"x","kind":"extension-env-access"},"locationKey":"/w"}`},
+		answers: usually(`{"environmentVariables":["KEY"],"extensionName":"x","kind":"extension-env-access"}`),
 	},
 	{
 		name: "workflow", data: prompted(`"kind":"workflow","operation":"run","name":"n","description":"d","phases":[],"approvalKey":"k","canPersistApproval":true`,
 			`"kind":"workflow","operation":"run","name":"n","description":"d","phases":[{"title":"one","detail":"first"}],"approvalKey":"k","canPersistApproval":true,"maxAiCredits":2.5`),
 		as: state.RequestPermissions, title: "Run a workflow?",
 		details: "Workflow: n\nd; Steps: one: first; Limits: AI credits: 2.5\nsub-agents at once: no limit\nsub-agents in all: no limit\nseconds at work: no limit; The permanent rule holds below: /w",
-		answers: map[string]string{"approve-for-session": `{"kind":"approve-for-session","approval":{"approvalKey":"k","kind":"workflow"}}`},
+		answers: usually(`{"approvalKey":"k","kind":"workflow"}`),
 	},
 	{
 		name: "question", kind: "user_input.requested", data: `"question":"Which?","choices":["red","green","red"],"allowFreeform":true,"toolCallId":"q"`,
@@ -356,6 +360,11 @@ func TestCards(t *testing.T) {
 			}
 			if r := a.Request; r.Kind != c.as || r.Title != c.title || strings.Join(details, "; ") != c.details || r.Caution != "" && c.as != state.RequestElsewhere {
 				t.Errorf("%s: %s %q, %q, details\n%s\n%s", c.name, r.Kind, r.Title, r.Caution, strings.Join(details, "; "), c.details)
+			}
+			for _, o := range a.Request.Options {
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(c.answers)), func(answer string) bool { return strings.HasPrefix(answer+" ", o.ID+" ") }) && o.ID != "cancel" {
+					t.Errorf("%s offers %s", c.name, o.ID)
+				}
 			}
 			option, with, _ := strings.Cut(answer, " ")
 			d := state.Decision{OptionID: strings.TrimSuffix(option, "!")}
@@ -494,7 +503,7 @@ func TestOnlyRefused(t *testing.T) {
 		if strings.Join(options, " ") != c.options || a.Request.Caution == "" && a.Request.Kind != state.RequestUnknown {
 			t.Errorf("%s %s: %q, %q", c.kind, c.data, options, a.Request.Caution)
 		}
-		if err := l.conn.Answer(t.Context(), a.Request, state.Decision{OptionID: "approve-permanently"}); c.options == "" && requests[c.kind].method == "" && err == nil {
+		if requests[c.kind].method == "" && l.conn.Answer(t.Context(), a.Request, state.Decision{OptionID: "reject"}) == nil {
 			t.Errorf("%s was answered", c.kind)
 		}
 		if strings.Contains(c.options, "reject") && c.kind == "permission.requested" {
@@ -540,6 +549,11 @@ func TestAskedTwice(t *testing.T) {
 	if got := l.approval("1").State; got != approvals.Confirmed {
 		t.Errorf("the first is %s", got)
 	}
+	l.conn.alone(func() {
+		if l.conn.waits(l.id, requestID("2")) != nil {
+			t.Error("the second still waits, though its turn has ended")
+		}
+	})
 }
 
 // TestOfASubagent: its requests are its session's, and are answered in the session
