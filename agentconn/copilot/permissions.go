@@ -41,6 +41,7 @@ type permission struct {
 	PossibleURLs  []struct{ URL string } `json:"possibleUrls"`
 	Resolved      map[string]string      `json:"resolvedPaths"`
 	Cwd           string                 `json:"resolvedWorkingDirectory"`
+	Segments      []segment              `json:"commandSegments"`
 
 	// Files.
 	FileName     string   `json:"fileName"`
@@ -50,7 +51,6 @@ type permission struct {
 	Path         string   `json:"path"`
 	AccessKind   string   `json:"accessKind"` // read, write, shell
 	Paths        []string `json:"paths"`
-	Directories  []string `json:"readOnlyDirectories"`
 
 	URL            string `json:"url"`
 	RedirectedFrom string `json:"redirectedFrom"`
@@ -93,6 +93,11 @@ type permission struct {
 	MaxConcurrent json.Number `json:"maxConcurrentSubagents"`
 	MaxTotal      json.Number `json:"maxTotalSubagents"`
 	Timeout       json.Number `json:"timeoutSeconds"`
+}
+
+// segment is a part of a command.
+type segment struct {
+	Cwd string `json:"workingDirectory"`
 }
 
 // judgment is what Copilot's own check thinks of a request.
@@ -143,7 +148,6 @@ const (
 	approveOnce        = "approve-once"
 	approveForSession  = "approve-for-session"
 	approveServer      = "approve-for-session-server"
-	approveReading     = "approve-read-only-for-session"
 	approveForLocation = "approve-for-location"
 	approvePermanently = "approve-permanently"
 	rejectOption       = "reject"
@@ -209,7 +213,9 @@ func askPermission(ctx context.Context, a *agent, r state.Request) bool {
 	return true
 }
 
-// offer adds the approvals that last. lasting says what they allow.
+// offer adds the approvals that last. lasting says what they allow. To read in a
+// whole folder, which Copilot has a word for, is not offered: 1.0.102 takes it and
+// asks again all the same.
 func (p *permission) offer(r *state.Request, lasting string, local bool, place string) {
 	if lasting == "" || p.Bypass || p.Managed {
 		return
@@ -228,9 +234,6 @@ func (p *permission) offer(r *state.Request, lasting string, local bool, place s
 	add(approveForSession, "Approve for this session: "+short, forSession, which)
 	if p.Kind == "mcp" && (p.ServerWide == nil || *p.ServerWide) {
 		add(approveServer, plain.Shorten("Approve for this session: every tool of “"+p.ServerName+"”", 120), forSession, state.Detail{})
-	}
-	if p.Kind == "path" && p.AccessKind == "read" && len(p.Directories) > 0 {
-		add(approveReading, "Approve for this session: to read in the whole folder", forSession, state.Detail{Label: "For this session it may then read below", Text: strings.Join(p.Directories, "\n")})
 	}
 	if p.Kind == "url" {
 		add(approvePermanently, "Always approve: "+short+" (permanent rule)", forGood, state.Detail{})
@@ -296,6 +299,9 @@ func showCommand(p *permission, r *state.Request) string {
 	}
 	if len(urls) > 0 {
 		r.Details = append(r.Details, state.Detail{Label: "It may reach", Text: strings.Join(urls, "\n")})
+	}
+	if parts := p.Segments; len(parts) > 0 && !slices.ContainsFunc(parts, func(s segment) bool { return s != parts[0] }) {
+		r.Cwd = cmp.Or(r.Cwd, parts[0].Cwd)
 	}
 	if !p.CanOffer || len(p.Identifiers) == 0 {
 		return ""
@@ -541,8 +547,6 @@ func (p *permission) decision(r state.Request, d state.Decision) rpc.PermissionD
 			return &rpc.PermissionDecisionApproveForSession{Domain: new(origin(p.URL))}
 		}
 		return &rpc.PermissionDecisionApproveForSession{Approval: rpc.RawPermissionDecisionApproveForSessionApprovalData{Raw: p.approval(d.OptionID)}}
-	case approveReading: // which this SDK does not know yet
-		return rpc.RawPermissionDecisionData{Raw: json.RawMessage(plain.Value(map[string]any{"kind": approveReading, "directories": p.Directories}))}
 	case approvePermanently:
 		return &rpc.PermissionDecisionApprovePermanently{Domain: origin(p.URL)}
 	case approveForLocation:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	sdk "github.com/github/copilot-sdk/go"
 	"github.com/github/copilot-sdk/go/rpc"
@@ -78,9 +79,9 @@ func (a *agent) completed(ctx context.Context, p requestEnd) {
 	switch kind := p.Result.Kind; {
 	case kind == "cancelled":
 		o.withdrawn = true
-	case slices.Contains([]string{"approved", "approved-for-session", "approved-for-location"}, kind):
+	case strings.HasPrefix(kind, "approved"): // and for how long
 		o.option = state.OptionApprove
-	case kind != "":
+	case strings.HasPrefix(kind, "denied"): // and by whom
 		o.option = state.OptionDeny
 	}
 	a.session.answered(ctx, requestID(p.RequestID), o)

@@ -156,8 +156,8 @@ func usually(approval string) map[string]string {
 
 const (
 	permissionMethod = "session.permissions.handlePendingPermissionRequest"
-	shellRequest     = `"kind":"shell","toolCallId":"c","fullCommandText":"rm -r x","shellType":"bash","intention":"Tidy up","commands":[{"identifier":"rm","readOnly":false}],"commandSegments":[],` +
-		`"possiblePaths":["x","y"],"resolvedPaths":{"x":"/w/z"},"possibleUrls":[{"url":"https://a.b/"}],"hasWriteFileRedirection":false,"resolvedWorkingDirectory":"/w","warning":"careful"`
+	shellRequest     = `"kind":"shell","toolCallId":"c","fullCommandText":"rm -r x","shellType":"bash","intention":"Tidy up","commands":[{"identifier":"rm","readOnly":false}],"commandSegments":[{"identifier":"rm","workingDirectory":"/w"}],` +
+		`"possiblePaths":["x","y"],"resolvedPaths":{"x":"/w/z"},"possibleUrls":[{"url":"https://a.b/"}],"hasWriteFileRedirection":false,"warning":"careful"`
 	shellPrompt = `"kind":"commands","toolCallId":"c","fullCommandText":"rm -r x","intention":"Tidy up","commandIdentifiers":["rm","git push"],"warning":"careful"`
 	diff        = `diff --git a/w/n b/w/n\nindex 0..1 100644\n--- a/w/n\n+++ b/w/n\n@@ -1 +1 @@\n-a\n+b\n`
 	server1     = `"toolCallId":"m","serverName":"mock","toolTitle":"Echo it","args":{"text":"hi","deep":{"n":[1]}}`
@@ -218,10 +218,9 @@ var asked = []struct {
 	},
 	{
 		name: "path", data: prompted(`"kind":"read","intention":"Read file: /etc/hostname","path":"/etc/hostname"`, `"kind":"path","accessKind":"read","paths":["/etc/hostname"],"readOnlyDirectories":["/etc"],"toolCallId":"r"`),
-		as: state.RequestPermissions, title: "Leave the folders of this session?", details: "To read: /etc/hostname; For this session it may then read below: /etc",
+		as: state.RequestPermissions, title: "Leave the folders of this session?", details: "To read: /etc/hostname",
 		answers: map[string]string{
 			"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`, "approve-for-session": `{"kind":"approve-for-session"}`,
-			"approve-read-only-for-session": `{"directories":["/etc"],"kind":"approve-read-only-for-session"}`,
 		},
 	},
 	{
@@ -358,6 +357,9 @@ func TestCards(t *testing.T) {
 			for _, d := range a.Request.Details {
 				details = append(details, d.Label+": "+d.Text)
 			}
+			if r := a.Request; r.Input != "" && r.Input != "/clear" && !strings.Contains(c.name, "sandbox") && (r.Input != "rm -r x" || r.Cwd != "/w" || r.Reason != "Tidy up") {
+				t.Errorf("%s: %q in %q, because %q", c.name, r.Input, r.Cwd, r.Reason)
+			}
 			if r := a.Request; r.Kind != c.as || r.Title != c.title || strings.Join(details, "; ") != c.details || r.Caution != "" && c.as != state.RequestElsewhere {
 				t.Errorf("%s: %s %q, %q, details\n%s\n%s", c.name, r.Kind, r.Title, r.Caution, strings.Join(details, "; "), c.details)
 			}
@@ -420,6 +422,7 @@ func TestWhoseAnswer(t *testing.T) {
 		"another's, told first":         {first: no, late: state.ErrAnsweredElsewhere, as: approvals.AnsweredElsewhere, call: state.ToolCancelled, sent: 1},
 		"another's approval":            {first: yes, late: state.ErrAnsweredElsewhere, as: approvals.AnsweredElsewhere, call: state.ToolRunning, sent: 1},
 		"another's, told afterwards":    {after: no, late: state.ErrAnsweredElsewhere, as: approvals.AnsweredElsewhere, call: state.ToolCancelled, sent: 1},
+		"ours, in words of its own":     {first: `,"result":{"kind":"approved-in-some-way"}`, taken: true, as: approvals.Confirmed, call: state.ToolRunning, sent: 1},
 		"taken, and something else was": {first: no, taken: true, as: approvals.AnsweredElsewhere, call: state.ToolCancelled, sent: 1},
 		"withdrawn":                     {before: `,"result":{"kind":"cancelled","reason":"Session aborted"}`, late: approvals.ErrNotPending, as: approvals.Expired, call: state.ToolPendingConfirmation},
 	} {
