@@ -227,20 +227,17 @@ func (p *permission) offer(r *state.Request, lasting string, local bool, place s
 		}
 	}
 	short := plain.Shorten(lasting, 100)
-	var which state.Detail
-	if p.Kind == "commands" {
-		which = state.Detail{Label: "For this session it may then run, without asking", Text: strings.Join(p.Identifiers, "\n")}
-	}
-	add(approveForSession, "Approve for this session: "+short, forSession, which)
+	exact := map[string]string{"commands": strings.Join(p.Identifiers, "\n"), "url": lasting}[p.Kind] // a label may be cut
+	add(approveForSession, "Approve for this session: "+short, forSession, state.Detail{Label: "For this session, without asking", Text: exact})
 	if p.Kind == "mcp" && (p.ServerWide == nil || *p.ServerWide) {
-		add(approveServer, plain.Shorten("Approve for this session: every tool of “"+p.ServerName+"”", 120), forSession, state.Detail{})
+		add(approveServer, "Approve for this session: every tool of “"+plain.Shorten(p.ServerName, 100)+"”", forSession, state.Detail{})
 	}
 	if p.Kind == "url" {
-		add(approvePermanently, "Always approve: "+short+" (permanent rule)", forGood, state.Detail{})
+		add(approvePermanently, "Always approve: "+short+" (permanent rule)", forGood, state.Detail{Label: "The permanent rule: without asking", Text: exact})
 	}
 	if local && place != "" {
-		if p.Kind == "commands" {
-			r.Details = append(r.Details, state.Detail{Label: "The permanent rule: it may run, without asking", Text: which.Text, Option: approveForLocation})
+		if exact != "" {
+			r.Details = append(r.Details, state.Detail{Label: "The permanent rule: without asking", Text: exact, Option: approveForLocation})
 		}
 		add(approveForLocation, "Always approve in this folder: "+short+" (permanent rule)", forGood, state.Detail{Label: placeLabel, Text: place})
 	}
@@ -380,7 +377,7 @@ func origin(address string) string {
 }
 
 func showMCP(p *permission, r *state.Request) string {
-	r.Kind, r.Title = state.RequestTool, "Run the tool “"+cmp.Or(p.ToolTitle, p.ToolName)+"” of “"+p.ServerName+"”?"
+	r.Kind, r.Title = state.RequestTool, "Run the tool “"+plain.Shorten(cmp.Or(p.ToolTitle, p.ToolName), 100)+"” of “"+plain.Shorten(p.ServerName, 100)+"”?"
 	r.Details = append(parameters(p.Args), state.Detail{Label: "MCP server and tool", Text: p.ServerName + " · " + p.ToolName})
 	if p.ReadOnly {
 		r.Details = append(r.Details, state.Detail{Label: "The server says that this tool", Text: "only reads"})
@@ -408,7 +405,7 @@ func parameters(raw json.RawMessage) []state.Detail {
 }
 
 func showTool(p *permission, r *state.Request) string {
-	r.Kind, r.Title, r.Details = state.RequestTool, "Run the tool “"+p.ToolName+"”?", parameters(p.Args)
+	r.Kind, r.Title, r.Details = state.RequestTool, "Run the tool “"+plain.Shorten(p.ToolName, 100)+"”?", append(parameters(p.Args), state.Detail{Label: "Tool", Text: p.ToolName})
 	if p.ToolDescription != "" {
 		r.Details = append(r.Details, state.Detail{Label: "What it does, in its own words", Text: p.ToolDescription})
 	}
@@ -419,7 +416,7 @@ func showTool(p *permission, r *state.Request) string {
 }
 
 func showHook(p *permission, r *state.Request) string {
-	r.Kind, r.Title, r.Details = state.RequestTool, "A hook wants you to look: run the tool “"+p.ToolName+"”?", parameters(p.ToolArgs)
+	r.Kind, r.Title, r.Details = state.RequestTool, "A hook wants you to look: run the tool “"+plain.Shorten(p.ToolName, 100)+"”?", append(parameters(p.ToolArgs), state.Detail{Label: "Tool", Text: p.ToolName})
 	r.Reason = cmp.Or(p.HookMessage, p.Intention)
 	if p.ToolName == "" {
 		r.Caution = cannotShow("no tool")

@@ -176,7 +176,7 @@ var asked = []struct {
 	{
 		name: "command", data: prompted(shellRequest+`,"canOfferSessionApproval":true`, shellPrompt+`,"canOfferSessionApproval":true`),
 		as: state.RequestCommand, title: "Run a command?",
-		details: "It may touch: x\n  which is /w/z\ny; It may reach: https://a.b/; For this session it may then run, without asking: rm\ngit push; The permanent rule: it may run, without asking: rm\ngit push; The permanent rule holds below: /w; Copilot warns: careful",
+		details: "It may touch: x\n  which is /w/z\ny; It may reach: https://a.b/; For this session, without asking: rm\ngit push; The permanent rule: without asking: rm\ngit push; The permanent rule holds below: /w; Copilot warns: careful",
 		answers: map[string]string{
 			"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`, "reject! use ./out": `{"kind":"reject","feedback":"use ./out"}`,
 			"approve-for-session":  `{"kind":"approve-for-session","approval":{"commandIdentifiers":["rm","git push"],"kind":"commands"}}`,
@@ -225,7 +225,7 @@ var asked = []struct {
 	},
 	{
 		name: "url", data: prompted(`"kind":"url","url":"https://Example.org:443/a?b","intention":"Look"`, `"kind":"url","toolCallId":"u","url":"https://Example.org:443/a?b","intention":"Look","redirectedFrom":"https://x.y/"`),
-		as: state.RequestPermissions, title: "Fetch a web page?", details: "Address: https://Example.org:443/a?b; Redirected from: https://x.y/",
+		as: state.RequestPermissions, title: "Fetch a web page?", details: "Address: https://Example.org:443/a?b; Redirected from: https://x.y/; For this session, without asking: https://example.org; The permanent rule: without asking: https://example.org",
 		answers: map[string]string{
 			"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`,
 			"approve-for-session": `{"kind":"approve-for-session","domain":"https://example.org"}`, "approve-permanently": `{"kind":"approve-permanently","domain":"https://example.org"}`,
@@ -244,7 +244,7 @@ var asked = []struct {
 	},
 	{
 		name: "custom tool", data: prompted(`"kind":"custom-tool","toolName":"weather","toolDescription":"tells it"`, `"kind":"custom-tool","toolCallId":"t","toolName":"weather","toolDescription":"tells it","args":[1]`),
-		as: state.RequestTool, title: "Run the tool “weather”?", details: "Parameters: [1]; What it does, in its own words: tells it",
+		as: state.RequestTool, title: "Run the tool “weather”?", details: "Parameters: [1]; Tool: weather; What it does, in its own words: tells it",
 		answers: map[string]string{
 			"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`,
 			"approve-for-session": `{"kind":"approve-for-session","approval":{"kind":"custom-tool","toolName":"weather"}}`,
@@ -252,7 +252,7 @@ var asked = []struct {
 	},
 	{
 		name: "hook", data: prompted(`"kind":"hook","toolName":"bash"`, `"kind":"hook","toolCallId":"h","toolName":"bash","toolArgs":{"command":"ls"},"hookMessage":"sure?"`),
-		as: state.RequestTool, title: "A hook wants you to look: run the tool “bash”?", details: "Parameter command: ls",
+		as: state.RequestTool, title: "A hook wants you to look: run the tool “bash”?", details: "Parameter command: ls; Tool: bash",
 		answers: map[string]string{"approve-once": `{"kind":"approved"}`, "reject! no": `{"kind":"denied-interactively-by-user","feedback":"no"}`, "reject": `{"kind":"denied-interactively-by-user"}`},
 	},
 	{
@@ -588,4 +588,42 @@ func TestOfASubagent(t *testing.T) {
 	}
 	about("permission.completed", `{"requestId":"r","result":{"kind":"approved"}}`)
 	sub.ends(a, approvals.Confirmed)
+}
+
+// TestAnsweredUnheard: what was answered while nod did not listen ends as what it
+// was, when the log tells.
+func TestAnsweredUnheard(t *testing.T) {
+	for kind, want := range map[string]struct {
+		as   approvals.State
+		call state.ToolCallStatus
+	}{
+		"approved":                     {approvals.AnsweredElsewhere, state.ToolRunning},
+		"denied-interactively-by-user": {approvals.AnsweredElsewhere, state.ToolCancelled},
+		"cancelled":                    {approvals.Expired, state.ToolPendingConfirmation},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			l := newLink(t)
+			a := l.ask("r", "permission.requested", prompted(shellRequest, shellPrompt))
+			l.conn.alone(func() {
+				v, err := l.hub.Session(l.id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := l.conn.enter(l.id)
+				s.recall(v.State)
+				for i, e := range []event{
+					{Type: "permission.requested", Data: json.RawMessage(`{"requestId":"r",` + prompted(shellRequest, shellPrompt) + `}`)},
+					{Type: "permission.completed", Data: json.RawMessage(`{"requestId":"r","result":{"kind":"` + kind + `"}}`)},
+				} {
+					e.ID = fmt.Sprint("log-", i)
+					s.take(t.Context(), e)
+				}
+				s.caughtUp(t.Context())
+			})
+			l.ends(a, want.as)
+			if k := l.call("c"); k.Status != want.call {
+				t.Errorf("the call is %s", k.Status)
+			}
+		})
+	}
 }

@@ -290,9 +290,6 @@ func (s *session) sent(ctx context.Context, id []byte, taken bool) error {
 // tool call, too, which would wait on.
 func (s *session) finish(ctx context.Context, k *ask, o outcome) {
 	s.asks = slices.DeleteFunc(s.asks, func(x *ask) bool { return x == k })
-	if s.catching {
-		return
-	}
 	how := state.EndedElsewhere
 	switch {
 	case o.withdrawn:
