@@ -117,7 +117,7 @@ func TestSecretWithoutAScript(t *testing.T) {
 	if got := s.agent.answers[0].Answers["key"]; !slices.Equal(got.Secret, []string{"hunter2"}) {
 		t.Errorf("%+v", got)
 	}
-	s.hub.Resolved(t.Context(), s.uri(id), "e1", []byte("1"))
+	s.hub.Resolved(t.Context(), s.uri(id), "e1", []byte("1"), state.EndedAnswered)
 	if page := s.get(s.in, "/s/"+id).body; strings.Contains(page, "hunter2") {
 		t.Error("the session shows the secret")
 	}

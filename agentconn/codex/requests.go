@@ -483,5 +483,5 @@ func (c *conn) askTokens(ctx context.Context, th *thread, _ requestParams, r sta
 }
 
 func (c *conn) resolved(ctx context.Context, th *thread, p params) {
-	c.sink.Resolved(ctx, th.uri, c.epoch, p.RequestID)
+	c.sink.Resolved(ctx, th.uri, c.epoch, p.RequestID, state.EndedAnswered)
 }

@@ -86,7 +86,7 @@ func (c *conn) create(ctx context.Context, id string, n state.NewSession) error 
 		c.leave(id)
 		return err
 	}
-	return c.tune(ctx, id)
+	return c.tune(ctx, id, n.Folder, true)
 }
 
 // leave forgets a session that this link could not come to hold.
@@ -103,16 +103,46 @@ func (c *conn) leave(id string) {
 }
 
 // tune sets what only an open session takes. With script safety an approval for the
-// session is one for the commands that it names; without, for nothing.
-func (c *conn) tune(ctx context.Context, id string) error {
+// session is one for the commands that it names; without, for nothing. A session that
+// nod has started follows the permanent rules of its folder, as one in a terminal
+// does; in somebody else's nothing is changed.
+func (c *conn) tune(ctx context.Context, id, folder string, own bool) error {
 	s := c.session(id)
 	if s == nil {
 		return errLost
 	}
-	return c.call(ctx, func(ctx context.Context) error {
+	err := c.call(ctx, func(ctx context.Context) error {
 		_, err := s.RPC.Options.Update(ctx, &rpc.SessionUpdateOptionsParams{EnableScriptSafety: new(true)})
 		return err
 	})
+	if err != nil || folder == "" {
+		return err
+	}
+	place := ""
+	err = c.call(ctx, func(ctx context.Context) error {
+		if own {
+			res, err := s.RPC.Permissions.Locations().Apply(ctx, &rpc.PermissionLocationApplyParams{WorkingDirectory: folder})
+			if err == nil {
+				place = res.LocationKey
+			}
+			return err
+		}
+		res, err := s.RPC.Permissions.Locations().Resolve(ctx, &rpc.PermissionLocationResolveParams{WorkingDirectory: folder})
+		if err == nil {
+			place = res.LocationKey
+		}
+		return err
+	})
+	if err != nil {
+		c.log.Warn("permanent rules cannot be offered", "session", id, "err", err)
+		return nil
+	}
+	c.alone(func() {
+		if s := c.sessions[id]; s != nil {
+			s.place = place
+		}
+	})
+	return nil
 }
 
 func (c *conn) hold(id string, s *sdk.Session) {
@@ -218,14 +248,14 @@ func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) e
 		}
 	}
 	c.alone(func() { err = c.begin(id, m, answer) })
+	if err == nil { // before what waits is shown
+		err = c.tune(ctx, id, state.FilePath(state.Value(m.WorkingDirectory)), false)
+	}
 	if err == nil {
 		err = c.readLog(ctx, id)
 	}
 	if err == nil {
 		err = c.settle(ctx, s)
-	}
-	if err == nil {
-		err = c.tune(ctx, id)
 	}
 	return err
 }

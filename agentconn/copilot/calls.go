@@ -107,7 +107,7 @@ func (p toolStart) row() row {
 			r.input, r.meta = plain.Indented(p.Arguments), asJSON
 		}
 	case "create", "write":
-		r.name, r.does, r.input, r.meta = "Create a file", "Create "+in.Path, change("/dev/null", in.Path, "@@ -0,0 +1", "", in.FileText), asDiff
+		r.name, r.does, r.input, r.meta = "Create a file", "Create "+in.Path, added(in.Path, in.FileText), asDiff
 	case "edit", "str_replace", "str_replace_editor":
 		r.name, r.does, r.input, r.meta = "Edit a file", "Edit "+in.Path, change(in.Path, in.Path, "", in.Old, in.New), asDiff
 	case "insert":
@@ -167,6 +167,9 @@ func change(from, to, head, old, new string) string {
 	}
 	return b.String() + strings.Join(gone, "") + strings.Join(come, "")
 }
+
+// added is the diff of a new file.
+func added(path, content string) string { return change("/dev/null", path, "@@ -0,0 +1", "", content) }
 
 // inOneLine: a file's name cannot begin another file in a diff.
 var inOneLine = strings.NewReplacer("\n", "␊", "\r", "␍")

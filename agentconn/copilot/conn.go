@@ -259,8 +259,8 @@ func (c *conn) call(ctx context.Context, f func(context.Context) error) error {
 	return err
 }
 
-// callFor makes a call for a session whose answer nod reads as it came, on the
-// reader's goroutine.
+// callFor makes a call about a session or a request whose answer nod reads as it
+// came, on the reader's goroutine.
 func (c *conn) callFor(ctx context.Context, method, id string, f func(context.Context) error, read func(json.RawMessage) error) error {
 	w := c.tap.want(method, id, func(raw json.RawMessage) error {
 		c.hearing.Lock()
@@ -401,13 +401,48 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 	if known.answer == nil {
 		return fmt.Errorf("copilot: nod does not answer %s", r.Method)
 	}
-	s := c.session(sessionID(r.Session))
+	var request string
+	if err := json.Unmarshal(r.UpstreamID, &request); err != nil {
+		return err
+	}
+	id := sessionID(r.Session)
+	if err := c.attach(ctx, id, &state.SessionSummary{Resource: uriOf(id), Provider: c.room.provider}); err != nil {
+		return err
+	}
+	s := c.session(id)
 	if s == nil {
 		return errLost
 	}
-	var id string
-	if err := json.Unmarshal(r.UpstreamID, &id); err != nil {
-		return err
+	o, _ := r.Option(d.OptionID) // the hub has looked
+	var k *ask
+	c.alone(func() {
+		if k = c.waits(id, r.UpstreamID); k != nil {
+			k.option = o.Kind
+		}
+	})
+	if k == nil {
+		return state.ErrAnsweredElsewhere
 	}
-	return c.call(ctx, func(ctx context.Context) error { return known.answer(ctx, s, id, r, d) })
+	return c.callFor(ctx, known.method, request, func(ctx context.Context) error {
+		return known.answer(ctx, s, request, r, d)
+	}, func(raw json.RawMessage) error {
+		var res struct {
+			Success bool `json:"success"`
+		}
+		if err := json.Unmarshal(raw, &res); err != nil {
+			return err
+		}
+		if s := c.sessions[id]; s != nil {
+			return s.sent(c.recording(), r.UpstreamID, res.Success)
+		}
+		return errLost
+	})
+}
+
+// waits returns a request that waits, nil if there is none. Call it alone.
+func (c *conn) waits(id string, request []byte) *ask {
+	if s := c.sessions[id]; s != nil {
+		return s.waits(request)
+	}
+	return nil
 }

@@ -40,8 +40,29 @@ func init() { // it would refer to itself
 		"subagent.failed":     on((*agent).agentEnded),
 
 		// What waits for a person.
-		"permission.requested": raw((*agent).permissionRequested),
-		"permission.completed": on((*agent).requestCompleted),
+		"permission.requested":               raw((*agent).requested),
+		"permission.completed":               on((*agent).completed),
+		"user_input.requested":               raw((*agent).requested),
+		"user_input.completed":               on((*agent).completed),
+		"elicitation.requested":              raw((*agent).requested),
+		"elicitation.completed":              on((*agent).completed),
+		"exit_plan_mode.requested":           raw((*agent).requested),
+		"exit_plan_mode.completed":           on((*agent).completed),
+		"auto_mode_switch.requested":         raw((*agent).requested),
+		"auto_mode_switch.completed":         on((*agent).completed),
+		"session_limits_exhausted.requested": raw((*agent).requested),
+		"session_limits_exhausted.completed": on((*agent).completed),
+		"sampling.requested":                 raw((*agent).requested),
+		"sampling.completed":                 on((*agent).completed),
+		"external_tool.requested":            raw((*agent).requested),
+		"external_tool.completed":            on((*agent).completed),
+		"command.queued":                     raw((*agent).requested),
+		"command.execute":                    raw((*agent).requested),
+		"command.completed":                  on((*agent).completed),
+		"mcp.oauth_required":                 raw((*agent).requested),
+		"mcp.oauth_completed":                on((*agent).completed),
+		"mcp.headers_refresh_required":       raw((*agent).requested),
+		"mcp.headers_refresh_completed":      on((*agent).completed),
 
 		// What is in force: the model, settings, the title, and nod's own _meta.
 		"session.start":                on((*agent).opened),
@@ -120,7 +141,6 @@ const (
 	lists      = "it says that a list of what there is has changed, which nod does not show"
 	programs   = "it is for programs that know who says it"
 	canvases   = "it is about what a canvas shows, and nod shows none"
-	asked      = "a request, or the end of one"
 )
 
 // ignored are the events that a person need not see, and why.
@@ -160,11 +180,4 @@ var ignored = map[string]string{
 
 	"session.canvas.registry_changed": canvases, "session.canvas.closed": canvases, "session.canvas.unavailable": canvases,
 	"session.canvas.recorded": canvases, "session.canvas.removed": canvases,
-
-	"user_input.requested": asked, "user_input.completed": asked, "elicitation.requested": asked, "elicitation.completed": asked,
-	"sampling.requested": asked, "sampling.completed": asked, "mcp.oauth_required": asked, "mcp.oauth_completed": asked,
-	"mcp.headers_refresh_required": asked, "mcp.headers_refresh_completed": asked, "external_tool.requested": asked, "external_tool.completed": asked,
-	"command.queued": asked, "command.execute": asked, "command.completed": asked, "auto_mode_switch.requested": asked, "auto_mode_switch.completed": asked,
-	"session_limits_exhausted.requested": asked, "session_limits_exhausted.completed": asked,
-	"exit_plan_mode.requested": asked, "exit_plan_mode.completed": asked,
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"nod/state"
+	"nod/state/approvals"
 	"nod/state/schematest"
 	"nod/state/snapshot"
 )
@@ -144,11 +145,14 @@ func (s *stage) check(id string, a *agent, v snapshot.Session) (messages int) {
 	if idle && v.State.ActiveTurn != nil {
 		t.Error("a turn is open though the session is idle")
 	}
-	if v.State.ActiveTurn == nil {
-		for _, a := range v.Approvals {
-			if a.Open() {
-				t.Errorf("request %s is %s though nothing runs", a.Request.UpstreamID, a.State)
-			}
+	for _, a := range v.Approvals {
+		switch {
+		case a.Open() && v.State.ActiveTurn == nil:
+			t.Errorf("request %s is %s though nothing runs", a.Request.UpstreamID, a.State)
+		case a.Decision != nil && !a.Open() && a.State != approvals.Confirmed:
+			t.Errorf("request %s was answered, and is %s", a.Request.UpstreamID, a.State)
+		case a.Request.Kind == state.RequestUnknown, a.Request.Caution != "" && a.Request.Kind != state.RequestElsewhere:
+			t.Errorf("request %s cannot be answered: %s", a.Request.UpstreamID, a.Request.Caution)
 		}
 	}
 	return messages

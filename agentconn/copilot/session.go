@@ -30,10 +30,11 @@ type room struct {
 type session struct {
 	room  *room
 	id    string
+	place string // where its permanent rules hold, "" if that is not known
 	main  *agent
 	subs  map[string]*agent // sub-agents by their ids
 	calls map[string]*call  // tool calls that may still be heard of, by their ids
-	asks  []ask             // what is waited for
+	asks  []*ask            // what is waited for
 	heard heard
 
 	past    map[string]bool      // turns that have ended
@@ -64,8 +65,18 @@ type batch struct {
 
 // ask is a request that waits for a person, with the actions that show it.
 type ask struct {
+	agent   *agent
 	request state.Request
 	shows   []state.Envelope
+	option  state.OptionKind // of nod's answer, "" if none is on its way or was taken
+	taken   bool             // nod's answer was
+	ended   *outcome         // heard while nod's answer was on its way
+}
+
+// outcome is what Copilot tells of a request that has ended.
+type outcome struct {
+	withdrawn bool
+	option    state.OptionKind // "" if it does not say
 }
 
 // agent is the main agent of a session, or a sub-agent, which nod shows as a session
@@ -283,24 +294,72 @@ func (a *agent) ask(ctx context.Context, r state.Request, shows ...state.Envelop
 			}
 		}
 	}
-	s.asks = append(s.asks, ask{r, shows})
+	s.asks = append(s.asks, &ask{agent: a, request: r, shows: shows})
 	if !s.catching {
 		s.flush(ctx)
 		s.room.sink.Ask(ctx, r, shows...)
 	}
 }
 
-// answered ends a request.
-func (s *session) answered(ctx context.Context, id json.RawMessage) {
-	i := slices.IndexFunc(s.asks, func(k ask) bool { return string(k.request.UpstreamID) == string(id) })
+// waits returns a request that waits, nil if there is none of that id.
+func (s *session) waits(id []byte) *ask {
+	i := slices.IndexFunc(s.asks, func(k *ask) bool { return string(k.request.UpstreamID) == string(id) })
 	if i < 0 {
-		return
+		return nil
 	}
-	r := s.asks[i].request
-	s.asks = slices.Delete(s.asks, i, i+1)
-	if !s.catching {
+	return s.asks[i]
+}
+
+// answered ends a request. While an answer of nod's is on its way, that has to wait:
+// Copilot says that a request was answered before it says whose answer that was.
+func (s *session) answered(ctx context.Context, id []byte, o outcome) {
+	switch k := s.waits(id); {
+	case k == nil:
+	case k.option != "" && !k.taken:
+		k.ended = &o
+	default:
+		s.finish(ctx, k, o)
+	}
+}
+
+// sent takes whether Copilot has taken nod's answer.
+func (s *session) sent(ctx context.Context, id []byte, taken bool) error {
+	s.from = state.Source{}
+	if k := s.waits(id); k != nil {
+		if k.taken = taken; !taken {
+			k.option = ""
+		}
+		if k.ended != nil {
+			s.finish(ctx, k, *k.ended)
+		}
+	}
+	if !taken {
+		return state.ErrAnsweredElsewhere
+	}
+	return nil
+}
+
+// finish says how a request has ended. What somebody else has answered shows in the
+// tool call, too, which would wait on.
+func (s *session) finish(ctx context.Context, k *ask, o outcome) {
+	s.asks = slices.DeleteFunc(s.asks, func(x *ask) bool { return x == k })
+	how := state.EndedElsewhere
+	switch {
+	case o.withdrawn:
+		how = state.EndedWithdrawn
+	case k.taken && (o.option == "" || o.option == k.option):
+		how = state.EndedAnswered
+	}
+	s.flush(ctx)
+	r := k.request
+	s.room.sink.Resolved(ctx, r.Session, r.Epoch, r.UpstreamID, how)
+	if how == state.EndedElsewhere && r.ToolCallID != "" && o.option != "" {
+		act := &state.SessionToolCallConfirmed{TurnID: r.TurnID, ToolCallID: r.ToolCallID, Reason: state.CancelledDenied}
+		if o.option == state.OptionApprove {
+			act.Approved, act.Confirmed, act.Reason = true, state.ConfirmedUserAction, ""
+		}
+		k.agent.apply(act)
 		s.flush(ctx)
-		s.room.sink.Resolved(ctx, r.Session, r.Epoch, id)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"nod/agentconn/plain"
@@ -213,6 +214,7 @@ func (a *agent) close(how state.Action) {
 			c.done = true
 		}
 	}
+	a.session.asks = slices.DeleteFunc(a.session.asks, func(k *ask) bool { return k.agent == a && k.request.TurnID == a.turn })
 	a.apply(how, &state.SessionActivityChanged{})
 	a.session.past[a.turn] = true
 	a.turn, a.active, a.failure, a.stepping, a.writing = "", false, nil, false, ""
