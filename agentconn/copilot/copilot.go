@@ -73,7 +73,7 @@ func (cfg Config) create(n state.NewSession) *sdk.SessionConfig {
 // what it needs.
 func (cfg Config) join(terminal bool) *sdk.ResumeSessionConfig {
 	out := &sdk.ResumeSessionConfig{
-		ClientName: "nod", Streaming: sdk.Bool(true), ContinuePendingWork: sdk.Bool(true),
+		ClientName: "nod", Streaming: sdk.Bool(true),
 		OnPermissionRequest: nobody, OnUserInputRequest: noInput, OnElicitationRequest: noForm,
 		OnExitPlanModeRequest: noPlan, OnAutoModeSwitchRequest: noSwitch,
 	}
