@@ -60,3 +60,35 @@ func TestCopilotKilled(t *testing.T) {
 		t.Error("what had expired ran")
 	}
 }
+
+// TestCopilotTrust: the hooks of a folder run only if a person has told Copilot to trust
+// it.
+func TestCopilotTrust(t *testing.T) {
+	w := copilotWorld(t)
+	hooks := filepath.Join(w.folder, ".github", "hooks")
+	if err := os.MkdirAll(hooks, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("git", "init", "-q", w.folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	ran := filepath.Join(t.TempDir(), "ran")
+	hook := `{"version":1,"hooks":{"sessionStart":[{"type":"command","bash":"touch ` + ran + `"}],"userPromptSubmitted":[{"type":"command","bash":"touch ` + ran + `"}]}}`
+	if err := os.WriteFile(filepath.Join(hooks, "hook.json"), []byte(hook), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	c := w.client()
+	w.untilIdle(c, w.beginWith(c, "copilot", "script:hello"))
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a hook of a folder that nobody trusts has run")
+	}
+	home := strings.TrimPrefix(w.env[0], "COPILOT_HOME=")
+	if err := os.WriteFile(filepath.Join(home, "config.json"), []byte(`{"trustedFolders":["`+w.folder+`"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.untilIdle(c, w.beginWith(c, "copilot", "script:hello"))
+	if _, err := os.Stat(ran); err != nil {
+		t.Error("a hook of a folder that is trusted has not run")
+	}
+}

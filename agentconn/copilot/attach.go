@@ -199,7 +199,11 @@ func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) e
 	var s *sdk.Session
 	var answer json.RawMessage
 	err = c.callFor(ctx, "session.resume", id, func(ctx context.Context) (err error) {
-		cfg := c.cfg.join(c.terminal)
+		folder := ""
+		if m != nil {
+			folder = state.FilePath(state.Value(m.WorkingDirectory))
+		}
+		cfg := c.cfg.join(c.terminal, folder)
 		if m != nil { // what nod has told to have ended does not go on
 			cfg.ContinuePendingWork = new(m.Status.Activity()&state.StatusInProgress != 0)
 		}

@@ -39,7 +39,7 @@ func Adapters(cfg Config) ([]agentconn.Adapter, error) {
 }
 
 // howItAsks is what to know before a session is started.
-const howItAsks = "Copilot asks before it runs a command, changes a file or reads one."
+const howItAsks = "Copilot asks before it runs a command, changes a file or reads one. A folder's own hooks and MCP servers are off unless you have told Copilot, in a terminal, to trust the folder for good."
 
 // folder holds what belongs to the keepers: a folder for each.
 func (cfg Config) folder(name string) string { return filepath.Join(cfg.Data, "copilot", name) }
