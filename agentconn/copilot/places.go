@@ -35,7 +35,10 @@ func Adapters(cfg Config) ([]agentconn.Adapter, error) {
 		known[s.Address] = true
 		out = append(out, a)
 	}
-	return append(out, terminals{cfg}), nil
+	if _, err := cfg.program(); err == nil { // else nobody types it into a terminal
+		out = append(out, terminals{cfg})
+	}
+	return out, nil
 }
 
 // howItAsks is what to know before a session is started.
