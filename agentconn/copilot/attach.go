@@ -229,7 +229,15 @@ func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) e
 	var s *sdk.Session
 	var answer json.RawMessage
 	err = c.callFor(ctx, "session.resume", id, func(ctx context.Context) (err error) {
-		s, err = c.client.ResumeSession(ctx, id, c.cfg.join(c.terminal))
+		folder := ""
+		if m != nil {
+			folder = state.FilePath(state.Value(m.WorkingDirectory))
+		}
+		cfg := c.cfg.join(c.terminal, folder)
+		if m != nil { // what nod has told to have ended does not go on
+			cfg.ContinuePendingWork = new(m.Status.Activity()&state.StatusInProgress != 0)
+		}
+		s, err = c.client.ResumeSession(ctx, id, cfg)
 		return err
 	}, func(raw json.RawMessage) error {
 		answer = raw

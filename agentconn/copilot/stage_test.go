@@ -198,11 +198,15 @@ func (s *stage) decide(kind, id string, answer json.RawMessage) {
 		Action         string                     `json:"action"`
 		Content        map[string]json.RawMessage `json:"content"`
 		SelectedAction string                     `json:"selectedAction"`
+		Approved       *bool                      `json:"approved"` // of a plan
 	}
 	if err := json.Unmarshal(answer, &w); err != nil {
 		s.t.Fatal(err)
 	}
 	d := state.Decision{OptionID: cmp.Or(w.Kind, w.Action, w.SelectedAction, answerOption), Reason: w.Feedback}
+	if w.Approved != nil && !*w.Approved {
+		d.OptionID = "reject"
+	}
 	if w.Answer != "" {
 		given := state.Answer{Selected: []string{w.Answer}}
 		if w.WasFreeform {
