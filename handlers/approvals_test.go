@@ -202,6 +202,20 @@ func TestReasonIsLost(t *testing.T) {
 	}
 }
 
+// TestTooLate tells the person who was faster, and shows nothing as taken.
+func TestTooLate(t *testing.T) {
+	s := newSite(t)
+	a := s.ask(s.session())
+	s.agent.deaf = state.ErrAnsweredElsewhere
+	r := s.post(s.in, "/approvals/"+a.ID, form(a, "decline"))
+	if r.status != http.StatusConflict || !strings.Contains(r.body, "Somebody else has answered this first") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if v, _ := s.hub.Session(s.hub.Inbox().Sessions[0].ID); v.Approvals[0].State != approvals.AnsweredElsewhere {
+		t.Errorf("it is %s", v.Approvals[0].State)
+	}
+}
+
 // TestPermanentRule is asked for a second time, with the rule and with nothing of
 // the others.
 func TestPermanentRule(t *testing.T) {
