@@ -40,8 +40,8 @@ type Sink interface {
 	// that show it. A request that is open already is not asked twice.
 	Ask(ctx context.Context, r state.Request, actions ...state.Envelope)
 	// Resolved says that the runtime no longer waits for the request with that
-	// upstream id: because of our answer, or of somebody else's.
-	Resolved(ctx context.Context, session, epoch string, upstreamID json.RawMessage)
+	// upstream id, and why.
+	Resolved(ctx context.Context, session, epoch string, upstreamID json.RawMessage, how state.Ending)
 	// Waiting says which requests the runtime waits for in a session, after it
 	// could have asked or resolved some unheard: the others are resolved.
 	Waiting(ctx context.Context, session, epoch string, upstreamIDs []json.RawMessage)
@@ -69,7 +69,8 @@ type Conn interface {
 	Dispatch(ctx context.Context, s *state.Session, a state.Action) error
 	// Answer sends a person's decision. It returns once the bytes are written and,
 	// if the decision has a Reason, the runtime has that; state.ErrReasonLost says
-	// that only the reason did not arrive.
+	// that only the reason did not arrive, state.ErrAnsweredElsewhere that somebody
+	// else was faster.
 	Answer(ctx context.Context, r state.Request, d state.Decision) error
 }
 

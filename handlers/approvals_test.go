@@ -117,7 +117,7 @@ func TestSecretWithoutAScript(t *testing.T) {
 	if got := s.agent.answers[0].Answers["key"]; !slices.Equal(got.Secret, []string{"hunter2"}) {
 		t.Errorf("%+v", got)
 	}
-	s.hub.Resolved(t.Context(), s.uri(id), "e1", []byte("1"))
+	s.hub.Resolved(t.Context(), s.uri(id), "e1", []byte("1"), state.EndedAnswered)
 	if page := s.get(s.in, "/s/"+id).body; strings.Contains(page, "hunter2") {
 		t.Error("the session shows the secret")
 	}
@@ -198,6 +198,20 @@ func TestReasonIsLost(t *testing.T) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	if v, _ := s.hub.Session(s.hub.Inbox().Sessions[0].ID); v.Approvals[0].State != approvals.Sent {
+		t.Errorf("it is %s", v.Approvals[0].State)
+	}
+}
+
+// TestTooLate tells the person who was faster, and shows nothing as taken.
+func TestTooLate(t *testing.T) {
+	s := newSite(t)
+	a := s.ask(s.session())
+	s.agent.deaf = state.ErrAnsweredElsewhere
+	r := s.post(s.in, "/approvals/"+a.ID, form(a, "decline"))
+	if r.status != http.StatusConflict || !strings.Contains(r.body, "Somebody else has answered this first") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if v, _ := s.hub.Session(s.hub.Inbox().Sessions[0].ID); v.Approvals[0].State != approvals.AnsweredElsewhere {
 		t.Errorf("it is %s", v.Approvals[0].State)
 	}
 }

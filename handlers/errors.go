@@ -62,6 +62,8 @@ var (
 		"Nothing was sent. Look at the request again and answer it there."}
 	problemReasonLost = &userError{"reason-lost", http.StatusOK, "It is denied, but your reason did not reach the agent",
 		"The denial stands. The turn may have been over already: send the reason as a message."}
+	problemElsewhere = &userError{"answered-elsewhere", http.StatusConflict, "Somebody else has answered this first",
+		"Your answer came too late and has no effect. The session shows what the agent does."}
 	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "nod cannot write to its data folder, so your answer was not sent",
 		"Is the disk full? Make room and answer again: the request still waits."}
 	problemNotRecorded = &userError{"not-written", http.StatusServiceUnavailable, "nod cannot write to its data folder, so nothing was changed",
@@ -86,6 +88,7 @@ var known = []struct {
 	{approvals.ErrReason, problemReason},
 	{approvals.ErrAnswers, problemAnswers},
 	{state.ErrReasonLost, problemReasonLost},
+	{state.ErrAnsweredElsewhere, problemElsewhere},
 	{echo.ErrNotFound, problemNoPage},
 	{echo.ErrMethodNotAllowed, problemNoPage},
 	{echo.ErrStatusRequestEntityTooLarge, problemTooLarge},

@@ -636,7 +636,7 @@ func TestC15StaleCard(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	stale := s.ask(id)
-	s.hub.Resolved(t.Context(), s.uri(id), "e1", json.RawMessage("1"))
+	s.hub.Resolved(t.Context(), s.uri(id), "e1", json.RawMessage("1"), state.EndedAnswered)
 	live := s.ask(id, func(r *state.Request) { r.UpstreamID = json.RawMessage("2") })
 	if r := s.post(s.in, "/approvals/"+stale.ID, form(stale, "accept", "seen", "yes")); r.status != http.StatusConflict {
 		t.Errorf("%d", r.status)

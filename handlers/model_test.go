@@ -178,7 +178,7 @@ func (p *play) agent() {
 			}
 		}
 		if p.IntN(2) == 0 {
-			p.site.hub.Resolved(p.Context(), p.site.uri(p.id), "e1", id)
+			p.site.hub.Resolved(p.Context(), p.site.uri(p.id), "e1", id, state.EndedAnswered)
 		}
 	case n < 93:
 		p.apply(&state.SessionMetaChanged{Meta: state.Meta{"nod.plan": fmt.Appendf(nil, `[{"step":"s%d","status":"pending"}]`, p.n)}})

@@ -92,6 +92,20 @@ const MaxReason = 2000
 // ErrReasonLost says that a decision was delivered and its reason was not.
 var ErrReasonLost = errors.New("the reason did not reach the agent")
 
+// ErrAnsweredElsewhere says that a decision came too late: the agent had an answer,
+// or asked no more.
+var ErrAnsweredElsewhere = errors.New("the request was answered elsewhere")
+
+// Ending is how a request has ended, as far as the agent tells.
+type Ending string
+
+// Values of Ending.
+const (
+	EndedAnswered  Ending = "answered"  // by our answer if one was sent, else by somebody else's
+	EndedElsewhere Ending = "elsewhere" // by somebody else's, whatever was sent
+	EndedWithdrawn Ending = "withdrawn" // by no answer
+)
+
 // Answer answers one Question: Selected for choices, Text for the rest.
 type Answer struct {
 	Selected []string `json:"selected,omitempty"` // option ids

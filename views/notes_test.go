@@ -95,3 +95,15 @@ func TestHeadSaysHowFull(t *testing.T) {
 		t.Error("a window that is not known is not shown")
 	}
 }
+
+// TestHeadSaysTotals of a session that was put away, if it has changed something.
+func TestHeadSaysTotals(t *testing.T) {
+	if page := pageOf(t, metaOf(t, map[string]any{"nod.totals": map[string]int{"added": 7, "removed": 1, "files": 2}})); !strings.Contains(page, "+7 −1 lines in 2 files") {
+		t.Errorf("%s", page)
+	}
+	for _, odd := range []any{nasty, map[string]any{"files": 0}, map[string]any{"files": nasty}} {
+		if page := pageOf(t, metaOf(t, map[string]any{"nod.totals": odd})); strings.Contains(page, "lines in") {
+			t.Errorf("%v is shown", odd)
+		}
+	}
+}

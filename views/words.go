@@ -210,6 +210,15 @@ func contextWords(s *state.Session) string {
 	return fmt.Sprintf("context %d %% of %s", c.Tokens*100/c.Window, count(c.Window))
 }
 
+// totalWords tell what a session had come to when it was last put away.
+func totalWords(s *state.Session) string {
+	var t struct{ Added, Removed, Files int }
+	if json.Unmarshal(s.Meta["nod.totals"], &t) != nil || t.Files <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("+%d −%d lines in %s", t.Added, t.Removed, plural(t.Files, "file", "files"))
+}
+
 // whereWords tell what a command does and where it runs, if that is not the
 // session's folder.
 func whereWords(s *state.Session, t *state.ToolCall) string {

@@ -31,6 +31,9 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 		return err
 	}
 	lost := c.explain(ctx, p.ThreadID, r.TurnID, d.Reason)
+	c.mu.Lock()
+	c.ours[string(r.UpstreamID)] = true
+	c.mu.Unlock()
 	if err := c.write(message{ID: r.UpstreamID, Result: raw}); err != nil {
 		return err
 	}

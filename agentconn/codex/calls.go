@@ -363,7 +363,7 @@ func (c *conn) finishTool(ctx context.Context, th *thread, it *item, w wireItem)
 	c.finishCall(ctx, th, it, w)
 	if id, asked := th.tools[w.ID]; asked {
 		delete(th.tools, w.ID)
-		c.sink.Resolved(ctx, th.uri, c.epoch, id)
+		c.sink.Resolved(ctx, th.uri, c.epoch, id, state.EndedAnswered)
 	}
 }
 

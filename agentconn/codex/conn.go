@@ -98,6 +98,7 @@ type conn struct {
 	nextID int
 	calls  map[int]*call   // nil once the link is lost
 	live   map[string]bool // thread ids that this link is subscribed to
+	ours   map[string]bool // ids of requests that nod has answered
 }
 
 type call struct {
@@ -111,7 +112,7 @@ var errLost = &agentconn.PublicError{Message: "The link to Codex was lost before
 func newConn(p place, sink agentconn.Sink, open func(context.Context, *conn) (dialled, error)) *conn {
 	return &conn{
 		place: p, open: open, sink: sink, log: p.cfg.Log.With("agent", p.key), threads: map[string]*thread{}, slots: make(chan struct{}, maxCalls),
-		live: map[string]bool{},
+		live: map[string]bool{}, ours: map[string]bool{},
 	}
 }
 

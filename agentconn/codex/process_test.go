@@ -33,13 +33,13 @@ type listener struct {
 func (l *listener) Begin(_ context.Context, _ string, m *state.SessionSummary, _ *state.SessionConfigState, _ ...state.Action) (*state.Session, error) {
 	return &state.Session{Summary: m}, nil
 }
-func (l *listener) Open(context.Context, string) []*state.Session                  { return nil }
-func (l *listener) Gone(context.Context, string, string)                           {}
-func (l *listener) Waiting(context.Context, string, string, []json.RawMessage)     {}
-func (l *listener) Apply(context.Context, string, state.Source, ...state.Envelope) {}
-func (l *listener) Ask(context.Context, state.Request, ...state.Envelope)          {}
-func (l *listener) Resolved(context.Context, string, string, json.RawMessage)      {}
-func (l *listener) Opaque(context.Context, string, json.RawMessage)                {}
+func (l *listener) Open(context.Context, string) []*state.Session                           { return nil }
+func (l *listener) Gone(context.Context, string, string)                                    {}
+func (l *listener) Waiting(context.Context, string, string, []json.RawMessage)              {}
+func (l *listener) Apply(context.Context, string, state.Source, ...state.Envelope)          {}
+func (l *listener) Ask(context.Context, state.Request, ...state.Envelope)                   {}
+func (l *listener) Resolved(context.Context, string, string, json.RawMessage, state.Ending) {}
+func (l *listener) Opaque(context.Context, string, json.RawMessage)                         {}
 func (l *listener) LinkChanged(_ context.Context, link state.Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,6 +35,7 @@ type stage struct {
 	prompt  state.Message
 	sent    paper
 	errors  strings.Builder // what was logged as an error
+	leaving func()          // what happens while an answer is on its way here; nil for nothing
 }
 
 // heard is a notification about a thread that the adapter had by then.
@@ -88,6 +89,9 @@ func (s *stage) Operate(ctx context.Context, _ string, st *state.Session, operat
 }
 
 func (s *stage) Answer(ctx context.Context, r state.Request, d state.Decision) error {
+	if s.leaving != nil {
+		s.leaving()
+	}
 	return s.conn.Answer(ctx, r, d)
 }
 

@@ -483,5 +483,12 @@ func (c *conn) askTokens(ctx context.Context, th *thread, _ requestParams, r sta
 }
 
 func (c *conn) resolved(ctx context.Context, th *thread, p params) {
-	c.sink.Resolved(ctx, th.uri, c.epoch, p.RequestID)
+	c.mu.Lock()
+	how := state.EndedElsewhere
+	if c.ours[string(p.RequestID)] {
+		how = state.EndedAnswered // or somebody was faster by less than the way there
+	}
+	delete(c.ours, string(p.RequestID))
+	c.mu.Unlock()
+	c.sink.Resolved(ctx, th.uri, c.epoch, p.RequestID, how)
 }

@@ -479,6 +479,17 @@ func TestFormOfAServer(t *testing.T) {
 	}
 }
 
+// TestAnsweredFirst: an answer that had not left when somebody else's was taken is not
+// shown as taken.
+func TestAnsweredFirst(t *testing.T) {
+	s, a := put(t, startCommand, "item/commandExecution/requestApproval", "1", `"threadId":"th","turnId":"tu","itemId":"c","command":"ls","cwd":"/w"`)
+	s.leaving = func() { s.lines(`{"method":"serverRequest/resolved","params":{"threadId":"th","requestId":1}}`) }
+	s.decide(a, state.Decision{OptionID: "accept"})
+	if got := s.view().Approvals[0].State; got != approvals.AnsweredElsewhere {
+		t.Errorf("it is %s", got)
+	}
+}
+
 // TestSecretIsNotKept: it reaches Codex, and nothing else.
 func TestSecretIsNotKept(t *testing.T) {
 	s, a := put(t, "", "item/tool/requestUserInput", "1", `"threadId":"th","turnId":"tu","itemId":"q","questions":[{"id":"key","header":"Key","question":"Which key?","isSecret":true}]`)

@@ -100,7 +100,7 @@ func (c *conn) create(ctx context.Context, id string, n state.NewSession) error 
 		c.leave(id)
 		return err
 	}
-	return c.tune(ctx, id)
+	return c.tune(ctx, id, n.Folder, true)
 }
 
 // leave forgets a session that this link could not come to hold.
@@ -116,15 +116,18 @@ func (c *conn) leave(id string) {
 	}
 }
 
-// tune sets what only an open session takes, and learns which settings are in force
-// and what waits. With script safety an approval for the session is one for the
-// commands that it names; without, for nothing.
-func (c *conn) tune(ctx context.Context, id string) error {
+// tune sets what only an open session takes. With script safety an approval for the
+// session is one for the commands that it names; without, for nothing. A session that
+// nod has started follows the permanent rules of its folder, as one in a terminal
+// does; in somebody else's nothing is changed. What is in force and what waits is known
+// then.
+func (c *conn) tune(ctx context.Context, id, folder string, own bool) error {
 	s := c.session(id)
 	if s == nil {
 		return errLost
 	}
 	var reading sync.WaitGroup // each call takes its time, so they are made at once
+	defer reading.Wait()
 	for _, read := range []func(context.Context, *sdk.Session) error{c.readMode, c.readModel, c.readPermissions} {
 		reading.Go(func() {
 			if err := read(ctx, s); err != nil {
@@ -137,8 +140,37 @@ func (c *conn) tune(ctx context.Context, id string) error {
 		_, err := s.RPC.Options.Update(ctx, &rpc.SessionUpdateOptionsParams{EnableScriptSafety: new(true)})
 		return err
 	})
-	reading.Wait()
-	return err
+	if err != nil {
+		c.log.Warn("an approval for the session will be one for nothing", "session", id, "err", err)
+	}
+	if folder == "" {
+		return nil
+	}
+	place := ""
+	err = c.call(ctx, func(ctx context.Context) error {
+		if own {
+			res, err := s.RPC.Permissions.Locations().Apply(ctx, &rpc.PermissionLocationApplyParams{WorkingDirectory: folder})
+			if err == nil {
+				place = res.LocationKey
+			}
+			return err
+		}
+		res, err := s.RPC.Permissions.Locations().Resolve(ctx, &rpc.PermissionLocationResolveParams{WorkingDirectory: folder})
+		if err == nil {
+			place = res.LocationKey
+		}
+		return err
+	})
+	if err != nil {
+		c.log.Warn("permanent rules cannot be offered", "session", id, "err", err)
+		return nil
+	}
+	c.alone(func() {
+		if s := c.sessions[id]; s != nil {
+			s.place = place
+		}
+	})
+	return nil
 }
 
 func (c *conn) hold(id string, s *sdk.Session) {
@@ -169,7 +201,7 @@ func (c *conn) begin(id string, m *state.SessionSummary, raw json.RawMessage) er
 	if err != nil {
 		return err
 	}
-	s.recall(st)
+	s.recall(st, c.room.sink.Open(c.recording(), c.room.key))
 	s.main.modelIs(o.Model.ID)
 	s.main.configure(map[string]string{settingMode: o.Mode, settingEffort: o.Model.Effort})
 	s.flush(c.recording())
@@ -221,7 +253,15 @@ func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) e
 	var s *sdk.Session
 	var answer json.RawMessage
 	err = c.callFor(ctx, "session.resume", id, func(ctx context.Context) (err error) {
-		s, err = c.client.ResumeSession(ctx, id, c.cfg.join(c.terminal))
+		folder := ""
+		if m != nil {
+			folder = state.FilePath(state.Value(m.WorkingDirectory))
+		}
+		cfg := c.cfg.join(c.terminal, folder)
+		if m != nil { // what nod has told to have ended does not go on
+			cfg.ContinuePendingWork = new(m.Status.Activity()&state.StatusInProgress != 0)
+		}
+		s, err = c.client.ResumeSession(ctx, id, cfg)
 		return err
 	}, func(raw json.RawMessage) error {
 		answer = raw
@@ -240,14 +280,14 @@ func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) e
 		}
 	}
 	c.alone(func() { err = c.begin(id, m, answer) })
+	if err == nil { // before what waits is shown
+		err = c.tune(ctx, id, state.FilePath(state.Value(m.WorkingDirectory)), false)
+	}
 	if err == nil {
 		err = c.readLog(ctx, id)
 	}
 	if err == nil {
 		err = c.settle(ctx, s)
-	}
-	if err == nil {
-		err = c.tune(ctx, id)
 	}
 	return err
 }
@@ -336,7 +376,7 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 			known := c.sessions[id]
 			for _, raw := range page.Events {
 				if e, err := readEvent(raw); err != nil {
-					c.room.sink.Opaque(c.recording(), known.main.uri, raw)
+					known.unreadable(c.recording(), raw, err)
 				} else {
 					known.take(c.recording(), e)
 				}
@@ -423,6 +463,33 @@ func (c *conn) lifecycle(raw json.RawMessage) {
 		c.tried[p.SessionID] = time.Now()
 		c.running.Go(func() { c.meet(p.SessionID) })
 	}
+}
+
+// readTodos reads what a session has to do, which Copilot keeps in a database.
+func (c *conn) readTodos(id string) {
+	s := c.session(id)
+	if s == nil {
+		return
+	}
+	err := c.callFor(c.ctx, "session.plan.readSqlTodos", id, func(ctx context.Context) error {
+		_, err := s.RPC.Plan.ReadSqlTodos(ctx)
+		return err
+	}, func(raw json.RawMessage) error { return c.planned(id, raw) })
+	if err != nil {
+		c.log.Info("the todos of a session are not known", "session", id, "err", err)
+	}
+}
+
+// planned shows the answer to that.
+func (c *conn) planned(id string, raw json.RawMessage) error {
+	s := c.sessions[id]
+	if s == nil {
+		return errLost
+	}
+	s.from = state.Source{}
+	err := s.main.planned(raw)
+	s.flush(c.recording())
+	return err
 }
 
 // mark notes the place in a session's log up to which nod knows all, when the session

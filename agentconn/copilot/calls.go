@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -64,6 +65,9 @@ type arguments struct {
 	Description string `json:"description"`
 	Path        string `json:"path"`
 	FileText    string `json:"file_text"`
+	Old         string `json:"old_str"`
+	New         string `json:"new_str"`
+	Line        int    `json:"insert_line"` // after which something is inserted
 	URL         string `json:"url"`
 	Pattern     string `json:"pattern"`
 	Question    string `json:"question"`
@@ -97,15 +101,17 @@ func (p toolStart) row() row {
 			r.meta["nod.about"] = plain.Value(plain.Shorten("may touch "+strings.Join(p.ShellToolInfo.PossiblePaths, ", "), plain.MaxNote))
 		}
 	case "read_bash", "write_bash", "stop_bash", "list_bash":
-		r.does = plain.Joined(" ", title, in.ShellID)
+		r.name = cmp.Or(p.ToolTitle, map[string]string{"read_bash": "Read shell output", "stop_bash": "Stop shell"}[p.ToolName], r.name)
+		r.does = plain.Joined(" · ", r.name, in.ShellID)
 		if p.ToolName == "write_bash" {
 			r.input, r.meta = plain.Indented(p.Arguments), asJSON
 		}
 	case "create", "write":
-		r.name, r.does, r.input, r.meta = "Create a file", "Create "+in.Path, in.FileText, asDiff
-		r.input = added(in.Path, in.FileText)
-	case "edit", "str_replace", "str_replace_editor", "insert":
-		r.name, r.does, r.input, r.meta = "Edit a file", "Edit "+in.Path, plain.Indented(p.Arguments), asJSON
+		r.name, r.does, r.input, r.meta = "Create a file", "Create "+in.Path, added(in.Path, in.FileText), asDiff
+	case "edit", "str_replace", "str_replace_editor":
+		r.name, r.does, r.input, r.meta = "Edit a file", "Edit "+in.Path, change(in.Path, in.Path, "", in.Old, in.New), asDiff
+	case "insert":
+		r.name, r.does, r.input, r.meta = "Edit a file", "Edit "+in.Path, change(in.Path, in.Path, fmt.Sprintf("@@ -%d,0 +%d", in.Line, in.Line+1), "", in.New), asDiff
 	case "apply_patch":
 		r.name, r.does, r.meta = "Edit files", "Apply a patch", asDiff
 		_ = json.Unmarshal(p.Arguments, &r.input) // a text
@@ -119,7 +125,8 @@ func (p toolStart) row() row {
 		r.does = plain.Joined(" for ", "Search the web", plain.Shorten(in.Query, plain.MaxNote))
 	case "ask_user":
 		r.does = plain.Joined(": ", "Ask", plain.Shorten(in.Question, plain.MaxNote))
-	case "exit_plan_mode", "task_complete":
+	case "task_complete": // the summary is shown as what is said
+	case "exit_plan_mode":
 		r.input = plain.Cut(in.Summary, plain.MaxInput)
 	case "report_intent", "update_intent":
 		r.does = plain.Joined(": ", title, plain.Shorten(in.Intent, plain.MaxNote))
@@ -134,7 +141,9 @@ func (p toolStart) row() row {
 		} else if in.Description != "" {
 			r.does = plain.Shorten(in.Description, plain.MaxNote)
 		}
-		r.input, r.meta = plain.Indented(p.Arguments), asJSON
+		if r.meta = asJSON; string(p.Arguments) != "{}" {
+			r.input = plain.Indented(p.Arguments)
+		}
 	}
 	r.does, r.input = plain.Shorten(r.does, plain.MaxNote), plain.Cut(r.input, maxShown)
 	return r
@@ -144,21 +153,33 @@ func (p toolStart) row() row {
 // to approve one is not cut.
 const maxShown = 1 << 20
 
-// added is the diff of a new file.
-func added(path, content string) string {
-	lines := strings.SplitAfter(content, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
+// change is a diff of one piece: lines that go, and lines that come.
+func change(from, to, head, old, new string) string {
 	var b strings.Builder
-	b.WriteString("--- /dev/null\n+++ " + path + "\n")
-	if len(lines) > 0 {
-		b.WriteString("@@ -0,0 +1," + strconv.Itoa(len(lines)) + " @@\n")
+	b.WriteString("--- " + inOneLine.Replace(from) + "\n+++ " + inOneLine.Replace(to) + "\n")
+	gone, come := lines("-", old), lines("+", new)
+	switch {
+	case len(gone)+len(come) == 0:
+	case head == "":
+		b.WriteString("@@\n")
+	default:
+		b.WriteString(head + "," + strconv.Itoa(len(come)) + " @@\n")
 	}
-	for _, l := range lines {
-		b.WriteString("+" + strings.TrimSuffix(l, "\n") + "\n")
+	return b.String() + strings.Join(gone, "") + strings.Join(come, "")
+}
+
+// added is the diff of a new file.
+func added(path, content string) string { return change("/dev/null", path, "@@ -0,0 +1", "", content) }
+
+// inOneLine: a file's name cannot begin another file in a diff.
+var inOneLine = strings.NewReplacer("\n", "␊", "\r", "␍")
+
+// lines are those of a text, with a mark before each.
+func lines(mark, text string) (out []string) {
+	for l := range strings.Lines(text) {
+		out = append(out, mark+strings.TrimSuffix(l, "\n")+"\n")
 	}
-	return b.String()
+	return out
 }
 
 // diffOf returns a diff as the CLI tells it, with the name that others have for
@@ -299,6 +320,7 @@ type toolEnd struct {
 		Content         string  `json:"content"`
 		DetailedContent string  `json:"detailedContent"`
 		Contents        []block `json:"contents"`
+		Binaries        []block `json:"binaryResultsForLlm"`
 	} `json:"result"`
 	Error *struct {
 		Message string `json:"message"`
@@ -306,60 +328,79 @@ type toolEnd struct {
 	} `json:"error"`
 }
 
-// block is a piece of a result (schema ToolExecutionCompleteContent).
+// block is a piece of a result (schemas ToolExecutionCompleteContent and
+// PersistedBinaryResult).
 type block struct {
-	Type          string `json:"type"`
-	Text          string `json:"text"`
-	MimeType      string `json:"mimeType"`
-	Name          string `json:"name"`
-	URI           string `json:"uri"`
-	ShellID       string `json:"shellId"`
-	ExitCode      *int64 `json:"exitCode"`
-	OutputPreview string `json:"outputPreview"`
+	resource
+	Type          string   `json:"type"`
+	Name          string   `json:"name"`
+	Title         string   `json:"title"`
+	Description   string   `json:"description"`
+	Resource      resource `json:"resource"`
+	ShellID       string   `json:"shellId"`
+	ExitCode      *int64   `json:"exitCode"`
+	OutputPreview string   `json:"outputPreview"`
 }
 
-// shellIDs finds the id of a command that runs on, in what is said to the model.
-var shellIDs = regexp.MustCompile(`shellId: ([0-9A-Za-z_-]+)`)
+type resource struct {
+	Text     string `json:"text"`
+	MimeType string `json:"mimeType"`
+	URI      string `json:"uri"`
+}
+
+// said is the text of a block, "" if it has none.
+func (b block) said() string { return cmp.Or(b.Text, b.Resource.Text, b.OutputPreview) }
+
+var (
+	// shellIDs finds the id of a command that runs on, in what is said to the model:
+	// it comes after what the command has written.
+	shellIDs = regexp.MustCompile(`shellId: ([0-9A-Za-z_-]+)`)
+	// stopped finds that of a command that the model has ended.
+	stopped = regexp.MustCompile(`^<command with id: ([0-9A-Za-z_-]+) stopped>`)
+)
 
 func (a *agent) toolEnded(_ context.Context, p toolEnd) {
 	s := a.session
 	c := s.calls[p.ToolCallID]
+	said := cmp.Or(p.Result.DetailedContent, p.Result.Content)
+	exit, exited := p.exit()
+	runsOn := c != nil && c.isCommand() && p.Success && !exited && p.ShellExecution == nil
+	if runsOn {
+		if all := shellIDs.FindAllStringSubmatch(said, -1); all != nil {
+			c.shell = all[len(all)-1][1]
+		}
+	}
 	if c == nil || c.done || a.turn == "" {
 		return
 	}
 	c.done = true
 	result := state.ToolCallResult{Success: p.Success, PastTenseMessage: state.Plain(c.row.does)}
-	exit, exited := p.exit()
-	switch said := cmp.Or(p.Result.DetailedContent, p.Result.Content); {
+	switch {
+	case c.isCommand() && p.Error != nil && c.written == 0 && !c.recalled: // it did not run
 	case c.isCommand():
 		c.show()
 		if c.written == 0 && !c.recalled {
 			c.write(exit.OutputPreview)
 		}
-		if p.Success && !exited && p.ShellExecution == nil {
+		if runsOn {
 			result.PastTenseMessage = state.Plain(c.row.does + " (runs on in the background)")
-			if m := shellIDs.FindStringSubmatch(said); m != nil {
-				c.shell = m[1]
-			}
 			break
 		}
 		result.Success = p.Success && (exit.ExitCode == nil || *exit.ExitCode == 0)
 		a.tell(c.finished(exit.ExitCode))
-	case diffOf(said) != "" && c.row.tool != "view" && p.Success: // what it has really changed
-		c.row.input, c.row.meta = plain.Cut(diffOf(said), maxShown), asDiff
+	case diffOf(said) != "" && bytes.Equal(c.row.meta["nod.input"], asDiff["nod.input"]) && p.Success: // what it has really changed
+		c.row.input = plain.Cut(diffOf(said), maxShown)
 		a.apply(c.ready())
-	case len(p.Result.Contents) > 0 && p.Result.DetailedContent == "":
-		c.content = append(c.content, state.TextContent(plain.Cut(texts(p.Result.Contents), plain.MaxInput)))
-	case said != "" && c.child == nil:
-		c.content = append(c.content, state.TextContent(plain.Cut(reading(c.row.tool, p.Result.Content, said), plain.MaxInput)))
+	case c.child == nil:
+		if text := p.text(c.row.tool); text != "" {
+			c.content = append(c.content, state.TextContent(plain.Cut(text, plain.MaxInput)))
+		}
 	}
 	if exited { // it may be another one's, which ran in the background
-		for _, other := range s.calls {
-			if other.shell != "" && other.shell == exit.ShellID {
-				other.shell = ""
-				other.agent.tell(other.finished(exit.ExitCode))
-			}
-		}
+		s.shellEnded(exit.ShellID, exit.ExitCode)
+	}
+	if m := stopped.FindStringSubmatch(said); m != nil && c.row.tool == "stop_bash" {
+		s.shellEnded(m[1], nil)
 	}
 	if p.Error != nil {
 		result.Error = &state.ToolError{Message: plain.Shorten(p.Error.Message, plain.MaxNote), Code: state.Optional(plain.Shorten(p.Error.Code, 80))}
@@ -371,14 +412,31 @@ func (a *agent) toolEnded(_ context.Context, p toolEnd) {
 		delete(s.calls, c.id)
 		s.calls[c.id] = &call{id: c.id, agent: a, turn: c.turn, done: true} // it may be told again
 	}
+	if a.own == c.id {
+		a.end()
+	}
 }
 
-// reading is what a file was read as: the CLI tells it to people as a diff.
-func reading(tool, content, detailed string) string {
-	if tool == "view" {
-		return cmp.Or(content, detailed)
+// shellEnded ends a command that ran in the background.
+func (s *session) shellEnded(shell string, code *int64) {
+	for _, c := range s.calls {
+		if shell != "" && c.shell == shell {
+			c.shell = ""
+			c.agent.tell(c.finished(code))
+		}
 	}
-	return detailed
+}
+
+// text is what a call has returned. What is read from a file the CLI tells to people
+// as a diff, and what is no text only in blocks.
+func (p toolEnd) text(tool string) string {
+	r := p.Result
+	said := cmp.Or(r.DetailedContent, r.Content)
+	if tool == "view" {
+		said = cmp.Or(r.Content, r.DetailedContent)
+	}
+	others := slices.DeleteFunc(append(slices.Clone(r.Contents), r.Binaries...), func(b block) bool { return b.said() != "" && said != "" })
+	return plain.Joined("\n", said, texts(others))
 }
 
 // exit is how a command has ended, if it has.
@@ -402,41 +460,38 @@ func (c *call) finished(code *int64) state.Envelope {
 func texts(blocks []block) string {
 	var out []string
 	for _, b := range blocks {
-		out = append(out, cmp.Or(b.Text, b.OutputPreview, plain.Shorten("["+plain.Joined(" ", b.Type, b.MimeType, b.Name, b.URI)+"]", 300)))
+		name := plain.Joined(" ", b.Type, cmp.Or(b.MimeType, b.Resource.MimeType), cmp.Or(b.Title, b.Name, b.Description), cmp.Or(b.URI, b.Resource.URI))
+		out = append(out, cmp.Or(b.said(), plain.Shorten("["+name+"]", 300)))
 	}
 	return strings.Join(out, "\n")
 }
 
-// ---- sub-agents ----
+// ---- before it begins ----
 
-type subagent struct {
-	ToolCallID  string `json:"toolCallId"`
-	Name        string `json:"agentName"`
-	DisplayName string `json:"agentDisplayName"`
-	Description string `json:"agentDescription"`
-	Error       string `json:"error"`
+type callDelta struct {
+	ToolCallID string `json:"toolCallId"`
+	ToolName   string `json:"toolName"`
 }
 
-// agentStarted: the call that started a sub-agent refers to its session, which begins
-// with that.
-func (s *agent) agentStarted(_ context.Context, p subagent) {
-	c := s.session.calls[p.ToolCallID]
-	if s.id == "" || c == nil || c.agent == s || c.done {
-		return
-	}
-	c.child = s
-	if !slices.ContainsFunc(c.content, func(x state.ToolResultContent) bool { return state.Value(x.Resource) == s.uri }) {
-		c.content = append(c.content, state.SubagentContent(s.uri, plain.Shorten(cmp.Or(p.DisplayName, p.Description, p.Name, "Sub-agent"), 200)))
-		c.agent.apply(c.contentAction())
+// callWritten: the model writes what it asks for. It is shown when it is whole, and a
+// long file takes a while.
+func (a *agent) callWritten(_ context.Context, p callDelta) {
+	if p.ToolCallID != a.writing && p.ToolName != "" {
+		a.writing = p.ToolCallID
+		a.activity("The model writes a call of " + p.ToolName)
 	}
 }
 
-func (a *agent) agentEnded(_ context.Context, p subagent) {
-	if a.id == "" {
-		return
+// userRan: a person has run a tool in another client, which is a turn if there is none.
+func (a *agent) userRan(_ context.Context, e event) bool {
+	var p toolStart
+	if json.Unmarshal(e.Data, &p) != nil {
+		return false
 	}
-	if p.Error != "" && a.turn != "" {
-		a.failure = &state.ErrorInfo{ErrorType: "copilot.subagent", Message: plain.Shorten(p.Error, plain.MaxNote)}
+	if a.turn == "" {
+		r := p.row()
+		a.begin(e.ID, state.UserMessage(cmp.Or(r.input, r.does)))
+		a.own = p.ToolCallID
 	}
-	a.end()
+	return true
 }

@@ -82,6 +82,7 @@ func newConn(a agentconn.Adapter, cfg Config, sink agentconn.Sink, open func(con
 	}
 	c.room.rests = func(id string) { c.running.Go(func() { c.mark(id) }) }
 	c.room.queues = func(id string) { c.running.Go(func() { c.readQueue(id) }) }
+	c.room.todos = func(id string) { c.running.Go(func() { c.readTodos(id) }) }
 	return c
 }
 
@@ -130,17 +131,14 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 	}
 	c.stop()
 	c.running.Wait()
-	c.release()
-	if wire != nil {
-		_ = wire.Close()
-	}
+	c.release(wire)
 	passing.Wait()
 	return whyLost(greeted, err, d.lasting)
 }
 
 // release ends what the SDK runs for this link. The server is not told: a session is
 // detached from when the connection ends, and what the keeper holds goes on.
-func (c *conn) release() {
+func (c *conn) release(sdk net.Conn) {
 	c.mu.Lock()
 	live := c.live
 	c.live = nil
@@ -149,8 +147,16 @@ func (c *conn) release() {
 		c.cfg.held.take(id, -1)
 		_ = s.Disconnect() // it reaches nobody, and ends its goroutines
 	}
+	if sdk != nil {
+		_ = sdk.Close()
+		time.Sleep(quietly)
+	}
 	c.client.ForceStop()
 }
+
+// quietly is how long the SDK gets to see that its connection has ended, before it is
+// stopped: otherwise it prints an error to standard output.
+const quietly = 20 * time.Millisecond
 
 // whyLost makes a sentence of how a link ended.
 func whyLost(greeted, read error, lasting bool) error {
@@ -228,8 +234,7 @@ func (c *conn) receive(m message) {
 		}
 		e, err := readEvent(p.Event)
 		if err != nil {
-			c.log.Warn("an event that cannot be read", "session", s.id, "err", err)
-			c.room.sink.Opaque(c.recording(), s.main.uri, p.Event)
+			s.unreadable(c.recording(), p.Event, err)
 			return
 		}
 		s.hear(c.recording(), e)
@@ -263,8 +268,8 @@ func (c *conn) callWithin(ctx context.Context, limit time.Duration, f func(conte
 	return err
 }
 
-// callFor makes a call for a session whose answer nod reads as it came, on the
-// reader's goroutine.
+// callFor makes a call about a session or a request whose answer nod reads as it
+// came, on the reader's goroutine.
 func (c *conn) callFor(ctx context.Context, method, id string, f func(context.Context) error, read func(json.RawMessage) error) error {
 	w := c.tap.want(method, id, func(raw json.RawMessage) error {
 		c.hearing.Lock()
@@ -342,13 +347,48 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 	if known.answer == nil {
 		return fmt.Errorf("copilot: nod does not answer %s", r.Method)
 	}
-	s := c.session(sessionID(r.Session))
+	var request string
+	if err := json.Unmarshal(r.UpstreamID, &request); err != nil {
+		return err
+	}
+	id := sessionID(r.Session)
+	if err := c.attach(ctx, id, &state.SessionSummary{Resource: uriOf(id), Provider: c.room.provider}); err != nil {
+		return err
+	}
+	s := c.session(id)
 	if s == nil {
 		return errLost
 	}
-	var id string
-	if err := json.Unmarshal(r.UpstreamID, &id); err != nil {
-		return err
+	o, _ := r.Option(d.OptionID) // the hub has looked
+	var k *ask
+	c.alone(func() {
+		if k = c.waits(id, r.UpstreamID); k != nil {
+			k.option = o.Kind
+		}
+	})
+	if k == nil {
+		return state.ErrAnsweredElsewhere
 	}
-	return c.call(ctx, func(ctx context.Context) error { return known.answer(ctx, s, id, r, d) })
+	return c.callFor(ctx, known.method, request, func(ctx context.Context) error {
+		return known.answer(ctx, s, request, r, d)
+	}, func(raw json.RawMessage) error {
+		var res struct {
+			Success bool `json:"success"`
+		}
+		if err := json.Unmarshal(raw, &res); err != nil {
+			return err
+		}
+		if s := c.sessions[id]; s != nil {
+			return s.sent(c.recording(), r.UpstreamID, res.Success)
+		}
+		return errLost
+	})
+}
+
+// waits returns a request that waits, nil if there is none. Call it alone.
+func (c *conn) waits(id string, request []byte) *ask {
+	if s := c.sessions[id]; s != nil {
+		return s.waits(request)
+	}
+	return nil
 }

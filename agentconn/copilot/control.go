@@ -135,7 +135,7 @@ func carried(list []state.MessageAttachment) (out []sdk.Attachment) {
 // which nobody wants who stops a turn: where something waits there, it comes next.
 func (c *conn) cancel(ctx context.Context, s *sdk.Session) error {
 	waits := false
-	c.alone(func() { waits = len(c.waits(s.SessionID)) > 0 })
+	c.alone(func() { waits = len(c.queue(s.SessionID)) > 0 })
 	if !waits {
 		return s.Abort(ctx)
 	}
@@ -149,7 +149,7 @@ func (c *conn) steer(ctx context.Context, st *state.Session, a *state.SessionPen
 	id := sessionID(st.Summary.Resource)
 	waits := false
 	c.alone(func() {
-		waits = slices.ContainsFunc(c.waits(id), func(w state.Waiting) bool { return w.ID == a.ID })
+		waits = slices.ContainsFunc(c.queue(id), func(w state.Waiting) bool { return w.ID == a.ID })
 	})
 	if !waits {
 		return c.send(ctx, id, sdk.MessageOptions{Mode: "immediate"}, a.Message, func(raw json.RawMessage) error {
@@ -201,8 +201,8 @@ func (c *conn) steered(id string, a state.SessionPendingMessageSet) {
 // These are messages that other clients have queued there. nod queues none: its own wait
 // in its journal.
 
-// waits are those of a session. Call it alone.
-func (c *conn) waits(id string) []state.Waiting {
+// queue is what waits of a session. Call it alone.
+func (c *conn) queue(id string) []state.Waiting {
 	if s := c.sessions[id]; s != nil {
 		return state.Waits(s.meta)
 	}

@@ -225,8 +225,8 @@ func TestStop(t *testing.T) {
 	h.until(id, "none", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == 0 })
 }
 
-// TestAttachments go to Copilot; of an image the session's state keeps the name.
-func TestAttachments(t *testing.T) {
+// TestAttach: files and images go to Copilot; of an image the session's state keeps the name.
+func TestAttach(t *testing.T) {
 	h := newHouse(t)
 	id := h.idle()
 	m := state.UserMessage("look")

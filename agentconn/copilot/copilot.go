@@ -10,7 +10,7 @@
 // came, through tap.go: an event goes to session.go, which keeps what is known of a
 // session, and through the table in events.go to what makes AHP actions of it
 // (turns.go, texts.go, calls.go, notes.go) or a request that waits for a person
-// (requests.go). attach.go joins sessions and brings nod's up to what happened while
+// (requests.go, with permissions.go and questions.go). attach.go joins sessions and brings nod's up to what happened while
 // it did not listen, from the session's own log; because events have ids, the same
 // handlers read a log, a live stream and a file on disk.
 package copilot
@@ -57,12 +57,13 @@ func home() string {
 	return filepath.Join(dir, ".copilot")
 }
 
-// create is how a new session is opened: as one in a terminal would be, with the
-// person's own configuration, but so that everything is asked.
+// create is how a new session is opened: as one in a terminal would be, but so that
+// everything is asked.
 func (cfg Config) create(n state.NewSession) *sdk.SessionConfig {
 	provider, model := byok()
+	trust := trusted(n.Folder)
 	return &sdk.SessionConfig{
-		Provider: provider, ClientName: "nod", WorkingDirectory: n.Folder, Streaming: sdk.Bool(true), EnableConfigDiscovery: sdk.Bool(true),
+		Provider: provider, ClientName: "nod", WorkingDirectory: n.Folder, Streaming: sdk.Bool(true), EnableConfigDiscovery: &trust, EnableFileHooks: &trust,
 		Model: cmp.Or(n.Config[settingModel], model), ReasoningEffort: n.Config[settingEffort],
 		OnPermissionRequest: nobody, OnUserInputRequest: noInput, OnElicitationRequest: noForm,
 		OnExitPlanModeRequest: noPlan, OnAutoModeSwitchRequest: noSwitch,
@@ -70,10 +71,10 @@ func (cfg Config) create(n state.NewSession) *sdk.SessionConfig {
 }
 
 // join is how a session is joined that runs, or that is on disk. In a terminal it has
-// what it needs.
-func (cfg Config) join(terminal bool) *sdk.ResumeSessionConfig {
+// what it needs; folder is "" where another client has opened it.
+func (cfg Config) join(terminal bool, folder string) *sdk.ResumeSessionConfig {
 	out := &sdk.ResumeSessionConfig{
-		ClientName: "nod", Streaming: sdk.Bool(true), ContinuePendingWork: sdk.Bool(true),
+		ClientName: "nod", Streaming: sdk.Bool(true),
 		OnPermissionRequest: nobody, OnUserInputRequest: noInput, OnElicitationRequest: noForm,
 		OnExitPlanModeRequest: noPlan, OnAutoModeSwitchRequest: noSwitch,
 	}
@@ -81,7 +82,10 @@ func (cfg Config) join(terminal bool) *sdk.ResumeSessionConfig {
 		out.SuppressResumeEvent = true
 		return out
 	}
-	out.EnableConfigDiscovery = sdk.Bool(true)
+	if folder != "" {
+		trust := trusted(folder)
+		out.EnableConfigDiscovery, out.EnableFileHooks = &trust, &trust
+	}
 	out.Provider, _ = byok()
 	return out
 }

@@ -278,11 +278,11 @@ func (w *watcher) begin(ctx context.Context, id string, pid int32) {
 // beginFrom makes a session known to the hub, and prepares to read its file.
 func (s *session) beginFrom(ctx context.Context, m *state.SessionSummary) error {
 	s.catchUp()
-	st, err := s.room.sink.Begin(ctx, s.room.key, m, nil, &state.SessionReady{})
+	st, err := s.room.sink.Begin(ctx, s.room.key, m, state.SessionConfig(settings(nil)), &state.SessionReady{})
 	if err != nil {
 		return err
 	}
-	s.recall(st)
+	s.recall(st, s.room.sink.Open(ctx, s.room.key))
 	s.gathers = len(st.Turns) == 0 && st.ActiveTurn == nil
 	return nil
 }
@@ -300,7 +300,7 @@ func (w *watcher) follow(ctx context.Context, id string) {
 		if e, err := readEvent(line); err == nil {
 			f.session.take(ctx, e)
 		} else {
-			w.room.sink.Opaque(ctx, f.session.main.uri, line[:min(len(line), maxRaw)])
+			f.session.unreadable(ctx, line, err)
 		}
 	})
 	switch {

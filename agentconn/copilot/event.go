@@ -41,6 +41,16 @@ func (e event) barred() bool {
 	return strings.HasPrefix(e.Type, "model.") && !strings.HasPrefix(e.Type, "model.call_")
 }
 
+// mayBeShared reports whether an event that nod could not read may be kept and shown
+// as it came: not if the vendor's prompts may be in it.
+func (e event) mayBeShared() bool {
+	switch e.Type {
+	case "user.message", "skill.invoked", "system.notification":
+		return false
+	}
+	return !e.barred() && ignored[e.Type] != prompts
+}
+
 // grows reports whether an event adds to what an earlier one began. How much of it
 // nod has shows in the session's state, so it is not remembered by its id.
 func (e event) grows() bool {

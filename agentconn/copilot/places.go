@@ -35,11 +35,14 @@ func Adapters(cfg Config) ([]agentconn.Adapter, error) {
 		known[s.Address] = true
 		out = append(out, a)
 	}
-	return append(out, terminals{cfg}), nil
+	if _, err := cfg.program(); err == nil { // else nobody types it into a terminal
+		out = append(out, terminals{cfg})
+	}
+	return out, nil
 }
 
 // howItAsks is what to know before a session is started.
-const howItAsks = "Copilot asks before it runs a command, changes a file or reads one."
+const howItAsks = "Copilot asks before it runs a command, changes a file or reads one. A folder's own hooks and MCP servers are off unless you have told Copilot, in a terminal, to trust the folder for good."
 
 // folder holds what belongs to the keepers: a folder for each.
 func (cfg Config) folder(name string) string { return filepath.Join(cfg.Data, "copilot", name) }

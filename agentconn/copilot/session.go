@@ -22,7 +22,8 @@ type room struct {
 	odd       int                  // events that nod does not understand
 	elsewhere string               // why nothing can be answered here; "" if it can
 	rests     func(session string) // is told when a session has ended its turn; nil if nobody wants to know
-	queues    func(session string) // is told when what waits at Copilot has changed; nil if nobody wants to know
+	queues    func(session string) // is told when what waits at Copilot has changed; nil if nobody can read it
+	todos     func(session string) // is told when a session has other todos; nil if nobody can read them
 }
 
 // session is what nod knows of a Copilot session. Who reads it owns it: the reader
@@ -30,18 +31,23 @@ type room struct {
 type session struct {
 	room  *room
 	id    string
+	place string // where its permanent rules hold, "" if that is not known
 	main  *agent
 	subs  map[string]*agent // sub-agents by their ids
 	calls map[string]*call  // tool calls that may still be heard of, by their ids
-	asks  []ask             // what is waited for
+	asks  []*ask            // what is waited for
 	heard heard
 
-	past    map[string]bool   // turns that have ended
-	skips   bool              // what is told is of a turn that has ended
-	config  map[string]string // settings in force, by nod's names
-	meta    state.Meta        // of the session, which is replaced as a whole
-	titled  bool
+	past    map[string]bool      // turns that have ended
+	skips   bool                 // what is told is of a turn that has ended
+	config  map[string]string    // settings in force, by nod's names
+	meta    state.Meta           // of the session, which is replaced as a whole
+	titled  bool                 // nod has a title for it
+	name    string               // the newest that Copilot has told
 	waiting []state.ResponsePart // notes that came while there was no turn to show them in
+	told    []string             // the newest sentences that are not told again
+	replans bool                 // its todos have changed while its log was read
+	works   workplace            // where it works
 
 	catching bool    // its log is being read
 	late     []event // what came meanwhile
@@ -60,8 +66,18 @@ type batch struct {
 
 // ask is a request that waits for a person, with the actions that show it.
 type ask struct {
+	agent   *agent
 	request state.Request
 	shows   []state.Envelope
+	option  state.OptionKind // of nod's answer, "" if none is on its way or was taken
+	taken   bool             // nod's answer was
+	ended   *outcome         // heard while nod's answer was on its way
+}
+
+// outcome is what Copilot tells of a request that has ended.
+type outcome struct {
+	withdrawn bool
+	option    state.OptionKind // "" if it does not say
 }
 
 // agent is the main agent of a session, or a sub-agent, which nod shows as a session
@@ -71,6 +87,7 @@ type agent struct {
 	id        string // "" for the main agent
 	uri       string
 	turn      string // in progress, "" if none
+	since     int64  // when it began, Unix milliseconds
 	texts     map[string]*text
 	void      map[bool]string  // parts that are to be superseded: of thoughts, and of messages
 	thought   string           // the newest thoughts that a message told
@@ -79,6 +96,10 @@ type agent struct {
 	usage     usage            // of the turn in progress
 	unknown   int              // of the turn in progress, events that nod does not understand
 	active    bool             // the page shows an activity that ends with the next step
+	stepping  bool             // the model is asked, or what it has asked for is done
+	writing   string           // the call that the model writes, by its id
+	title     string           // of a sub-agent, as others call it
+	own       string           // a call that a person has made, which is all of the turn
 	steering  []state.SessionPendingMessageSet
 }
 
@@ -274,24 +295,72 @@ func (a *agent) ask(ctx context.Context, r state.Request, shows ...state.Envelop
 			}
 		}
 	}
-	s.asks = append(s.asks, ask{r, shows})
+	s.asks = append(s.asks, &ask{agent: a, request: r, shows: shows})
 	if !s.catching {
 		s.flush(ctx)
 		s.room.sink.Ask(ctx, r, shows...)
 	}
 }
 
-// answered ends a request.
-func (s *session) answered(ctx context.Context, id json.RawMessage) {
-	i := slices.IndexFunc(s.asks, func(k ask) bool { return string(k.request.UpstreamID) == string(id) })
+// waits returns a request that waits, nil if there is none of that id.
+func (s *session) waits(id []byte) *ask {
+	i := slices.IndexFunc(s.asks, func(k *ask) bool { return string(k.request.UpstreamID) == string(id) })
 	if i < 0 {
-		return
+		return nil
 	}
-	r := s.asks[i].request
-	s.asks = slices.Delete(s.asks, i, i+1)
-	if !s.catching {
+	return s.asks[i]
+}
+
+// answered ends a request. While an answer of nod's is on its way, that has to wait:
+// Copilot says that a request was answered before it says whose answer that was.
+func (s *session) answered(ctx context.Context, id []byte, o outcome) {
+	switch k := s.waits(id); {
+	case k == nil:
+	case k.option != "" && !k.taken:
+		k.ended = &o
+	default:
+		s.finish(ctx, k, o)
+	}
+}
+
+// sent takes whether Copilot has taken nod's answer.
+func (s *session) sent(ctx context.Context, id []byte, taken bool) error {
+	s.from = state.Source{}
+	if k := s.waits(id); k != nil {
+		if k.taken = taken; !taken {
+			k.option = ""
+		}
+		if k.ended != nil {
+			s.finish(ctx, k, *k.ended)
+		}
+	}
+	if !taken {
+		return state.ErrAnsweredElsewhere
+	}
+	return nil
+}
+
+// finish says how a request has ended. What somebody else has answered shows in the
+// tool call, too, which would wait on.
+func (s *session) finish(ctx context.Context, k *ask, o outcome) {
+	s.asks = slices.DeleteFunc(s.asks, func(x *ask) bool { return x == k })
+	how := state.EndedElsewhere
+	switch {
+	case o.withdrawn:
+		how = state.EndedWithdrawn
+	case k.taken && (o.option == "" || o.option == k.option):
+		how = state.EndedAnswered
+	}
+	s.flush(ctx)
+	r := k.request
+	s.room.sink.Resolved(ctx, r.Session, r.Epoch, r.UpstreamID, how)
+	if how == state.EndedElsewhere && r.ToolCallID != "" && o.option != "" {
+		act := &state.SessionToolCallConfirmed{TurnID: r.TurnID, ToolCallID: r.ToolCallID, Reason: state.CancelledDenied}
+		if o.option == state.OptionApprove {
+			act.Approved, act.Confirmed, act.Reason = true, state.ConfirmedUserAction, ""
+		}
+		k.agent.apply(act)
 		s.flush(ctx)
-		s.room.sink.Resolved(ctx, r.Session, r.Epoch, id)
 	}
 }
 
@@ -336,6 +405,10 @@ func (s *session) caughtUp(ctx context.Context) {
 	if s.main.turn == "" {
 		s.rested()
 	}
+	if s.replans {
+		s.replans = false
+		s.main.todosChanged(ctx, struct{}{})
+	}
 }
 
 // caught reports whether the log has been read.
@@ -354,8 +427,9 @@ func (s *session) gone(ctx context.Context, sentence string) {
 	s.room.sink.Gone(ctx, s.main.uri, sentence)
 }
 
-// recall takes from a session's state what nod has seen of it.
-func (s *session) recall(st *state.Session) {
+// recall takes from a session's state what nod has seen of it. open are the sessions
+// in which a turn is in progress, those of its sub-agents among them.
+func (s *session) recall(st *state.Session, open []*state.Session) {
 	for _, t := range st.Turns {
 		s.past[t.ID] = true
 	}
@@ -364,7 +438,13 @@ func (s *session) recall(st *state.Session) {
 	for name, v := range st.Meta {
 		s.meta[name] = v
 	}
+	_ = json.Unmarshal(s.meta[nameKey], &s.name) // "" if there is none
 	s.main.recall(st)
+	for _, sub := range open {
+		if id, is := strings.CutPrefix(sub.Summary.Resource, s.main.uri+subOf); is {
+			s.agentOf(event{AgentID: id}).recall(sub)
+		}
+	}
 }
 
 // recall takes from a session's state what was seen of the turn in progress.
@@ -373,7 +453,7 @@ func (a *agent) recall(st *state.Session) {
 	if t == nil {
 		return
 	}
-	a.turn = t.ID
+	a.turn, a.stepping = t.ID, true
 	if m := st.SteeringMessage; m != nil {
 		a.steering = []state.SessionPendingMessageSet{{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}
 	}

@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"path/filepath"
 	"time"
 
 	sdk "github.com/github/copilot-sdk/go"
 	"github.com/github/copilot-sdk/go/rpc"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"nod/agentconn"
 	"nod/agentconn/plain"
@@ -155,28 +153,6 @@ func (c *conn) choose(ctx context.Context, id string, values, now map[string]str
 
 // ---- what is in force ----
 
-// configure shows which settings are in force. A sub-agent has none of its own.
-func (a *agent) configure(values map[string]string) {
-	s := a.session
-	changed := map[string]jsontext.Value{}
-	for name, v := range values {
-		if v = plain.Shorten(v, 100); v != "" && v != s.config[name] && a == s.main {
-			changed[name] = plain.Value(v)
-			s.config[name] = v
-		}
-	}
-	if len(changed) > 0 {
-		a.apply(&state.SessionConfigChanged{Config: changed})
-	}
-}
-
-func (a *agent) modelIs(id string) {
-	if id = plain.Shorten(id, 100); id != "" {
-		a.configure(map[string]string{settingModel: id})
-		a.apply(&state.SessionModelChanged{Model: state.ModelSelection{ID: id}})
-	}
-}
-
 // inForce are the settings that a session is known to have.
 func (c *conn) inForce(id string) (now map[string]string) {
 	c.alone(func() {
@@ -245,55 +221,3 @@ func (c *conn) readPermissions(ctx context.Context, s *sdk.Session) error {
 		return err
 	})
 }
-
-// modelChanged follows what was chosen here or in another client.
-func (a *agent) modelChanged(_ context.Context, p struct {
-	New    string `json:"newModel"`
-	Effort string `json:"reasoningEffort"`
-}) {
-	a.modelIs(p.New)
-	a.configure(map[string]string{settingEffort: p.Effort})
-}
-
-// modeChanged follows what was chosen here or in another client.
-func (a *agent) modeChanged(_ context.Context, p struct {
-	Mode string `json:"newMode"`
-}) {
-	a.configure(map[string]string{settingMode: p.Mode})
-}
-
-// permissionsChanged follows what was chosen here or in another client.
-func (a *agent) permissionsChanged(_ context.Context, p struct {
-	Mode     string `json:"mode"`
-	AllowAll *bool  `json:"allowAllPermissions"` // of an older CLI
-}) {
-	if p.Mode == "" && p.AllowAll != nil {
-		if p.Mode = string(rpc.PermissionModeManual); *p.AllowAll {
-			p.Mode = string(rpc.PermissionModeAllowAll)
-		}
-	}
-	a.configure(map[string]string{settingPermissions: p.Mode})
-}
-
-// attachments names what goes along with a message: nod loads nothing.
-func attachments(raw json.RawMessage) (out []state.MessageAttachment) {
-	var all []struct {
-		Type     string `json:"type"`
-		Name     string `json:"displayName"`
-		Path     string `json:"path"`
-		MimeType string `json:"mimeType"`
-	}
-	_ = json.Unmarshal(raw, &all) // of what is odd there is less
-	for _, x := range all[:min(len(all), 50)] {
-		a := state.MessageAttachment{Type: "simple", ContentType: state.Optional(plain.Shorten(x.MimeType, 100)), Label: plain.Shorten(cmp.Or(x.Name, filepath.Base(x.Path), x.Type), 200)}
-		if filepath.IsAbs(x.Path) {
-			a.Type, a.URI = "resource", new(state.FileURI(x.Path))
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
-type quotaData struct{}
-
-func (a *agent) quota(quotaData) {}

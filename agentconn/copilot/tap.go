@@ -52,16 +52,16 @@ type tap struct {
 
 // wanted is an answer that nod reads before the SDK gets it.
 type wanted struct {
-	method, session string
-	read            func(json.RawMessage) error
-	done            bool
-	err             error
+	method, about string
+	read          func(json.RawMessage) error
+	done          bool
+	err           error
 }
 
-// want has the answer to the next call of a method, for a session, read on the
-// reader's goroutine, in the order of the wire.
-func (t *tap) want(method, session string, read func(json.RawMessage) error) *wanted {
-	w := &wanted{method: method, session: session, read: read}
+// want has the answer to the next call of a method, about the session or the request
+// of that id, read on the reader's goroutine, in the order of the wire.
+func (t *tap) want(method, about string, read func(json.RawMessage) error) *wanted {
+	w := &wanted{method: method, about: about, read: read}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wanted = append(t.wanted, w)
@@ -236,6 +236,7 @@ func (t *tap) note(body []byte) (id string, lost bool) {
 		Method string          `json:"method"`
 		Params struct {
 			SessionID string `json:"sessionId"`
+			RequestID string `json:"requestId"`
 		} `json:"params"`
 	}
 	if json.Unmarshal(body, &m) != nil || m.Method == "" {
@@ -249,7 +250,7 @@ func (t *tap) note(body []byte) (id string, lost bool) {
 	}
 	t.inFlight[id] = nil
 	for i, w := range t.wanted {
-		if w.method == m.Method && w.session == m.Params.SessionID {
+		if w.method == m.Method && (w.about == m.Params.SessionID || w.about == m.Params.RequestID) {
 			t.wanted = append(t.wanted[:i:i], t.wanted[i+1:]...)
 			t.inFlight[id] = w
 			break

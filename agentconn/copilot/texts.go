@@ -2,7 +2,7 @@ package copilot
 
 import (
 	"context"
-	"encoding/json"
+	"strconv"
 	"strings"
 
 	"nod/agentconn/plain"
@@ -16,16 +16,25 @@ type text struct {
 	shown    int // bytes that the session's state had of it when nod came back
 	thoughts bool
 	whole    bool
+	phase    string // of the answer: commentary, final_answer
 }
 
 type messageData struct {
-	MessageID     string            `json:"messageId"`
-	ReasoningID   string            `json:"reasoningId"`
-	Delta         string            `json:"deltaContent"`
-	Content       string            `json:"content"`
-	ReasoningText string            `json:"reasoningText"`
-	Phase         string            `json:"phase"`
-	ToolRequests  []json.RawMessage `json:"toolRequests"`
+	MessageID     string     `json:"messageId"`
+	ReasoningID   string     `json:"reasoningId"`
+	Delta         string     `json:"deltaContent"`
+	Content       string     `json:"content"`
+	ReasoningText string     `json:"reasoningText"`
+	Phase         string     `json:"phase"`
+	ChunkIndex    int        `json:"chunkIndex"` // of an answer that comes as several messages
+	ToolRequests  []struct{} `json:"toolRequests"`
+}
+
+// messageStarted: a message begins, of which only the phase is of interest.
+func (a *agent) messageStarted(_ context.Context, p messageData) {
+	if a.turn != "" && p.Phase != "" && a.texts[p.MessageID] == nil {
+		a.texts[p.MessageID] = &text{phase: p.Phase}
+	}
 }
 
 func (a *agent) messageDelta(_ context.Context, p messageData) { a.grow(p.MessageID, p.Delta, false) }
@@ -66,6 +75,12 @@ func (a *agent) shows(t *text, content string, meta state.Meta) {
 		meta["nod.supersedes"] = plain.Value(old)
 		delete(a.void, t.thoughts)
 	}
+	if t.phase != "" {
+		if meta == nil {
+			meta = state.Meta{}
+		}
+		meta["nod.phase"] = plain.Value(plain.Shorten(t.phase, 40))
+	}
 	var p state.ResponsePart = &state.MarkdownPart{ID: t.part, Content: state.NewText(content), Meta: meta}
 	if t.thoughts {
 		p = &state.ReasoningPart{ID: t.part, Content: state.NewText(content), Meta: meta}
@@ -81,13 +96,25 @@ func (a *agent) adds(t *text, delta string) {
 	}
 }
 
-// message: a whole message, which is the truth. It tells its thoughts too, which
-// alone are in the log.
+// wrote: a whole message, which is the truth. It tells its thoughts too, which
+// alone are in the log. Copilot may say one by itself, when something in the background
+// has ended.
 func (a *agent) wrote(_ context.Context, p messageData) {
+	if a.turn == "" && (p.Content != "" || len(p.ToolRequests) > 0) {
+		a.beginAlone(p.MessageID)
+	}
 	if a.turn == "" {
 		return
 	}
 	a.quiet()
+	if p.ChunkIndex > 0 { // it may have the id of the first one
+		if t := a.texts[p.MessageID]; t != nil && t.whole {
+			p.MessageID += "/" + strconv.Itoa(p.ChunkIndex)
+		}
+	}
+	if t := a.texts[p.MessageID]; t == nil && p.Phase != "" {
+		a.texts[p.MessageID] = &text{phase: p.Phase}
+	}
 	a.concluded = len(p.ToolRequests) == 0
 	if p.ReasoningText != "" {
 		a.thought = p.ReasoningText
@@ -135,7 +162,7 @@ func (a *agent) finish(id, whole string, thoughts bool) {
 	case rest != "":
 		a.adds(t, rest)
 	}
-	*t = text{part: t.part, thoughts: thoughts, whole: true}
+	*t = text{part: t.part, thoughts: thoughts, whole: true, phase: t.phase}
 }
 
 // retried: the answer broke off, so what was streamed of it is void.

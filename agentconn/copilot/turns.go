@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"nod/agentconn/plain"
@@ -18,6 +19,7 @@ type userMessage struct {
 	Source      string          `json:"source"`
 	Delivery    string          `json:"delivery"` // idle, queued, steering
 	Attachments json.RawMessage `json:"attachments"`
+	GoesOn      bool            `json:"isAutopilotContinuation"`
 }
 
 // id is that of the turn which the message begins.
@@ -26,6 +28,9 @@ func (m userMessage) id(e event) string { return cmp.Or(m.MessageID, e.ID) }
 // message is a user.message as AHP has it.
 func (m userMessage) message() state.Message {
 	out := state.UserMessage(m.Content)
+	if m.GoesOn || strings.HasPrefix(m.Source, "agent-") {
+		out.Origin = byItself
+	}
 	out.Attachments = attachments(m.Attachments)
 	return out
 }
@@ -39,6 +44,7 @@ func (a *agent) said(ctx context.Context, e event) bool {
 	id := m.id(e)
 	switch {
 	case id == a.turn: // nod has begun it when the call was answered
+		a.since = a.session.at
 	case strings.HasPrefix(m.Source, "skill-"): // written by the CLI, for the model
 	case m.Delivery == "steering" && a.turn != "":
 		a.taken(m.Content)
@@ -59,10 +65,10 @@ func (a *agent) begin(id string, m state.Message) {
 	if id == a.turn {
 		return
 	}
-	a.turn, a.failure, a.usage, a.unknown, a.thought = id, nil, usage{}, 0, ""
-	a.texts, a.void, a.concluded = map[string]*text{}, map[bool]string{}, false
+	a.turn, a.failure, a.usage, a.unknown, a.thought, a.own = id, nil, usage{}, 0, "", ""
+	a.texts, a.void, a.concluded, a.since = map[string]*text{}, map[bool]string{}, false, s.at
 	for id, c := range s.calls { // of an older turn only a command may still run
-		if c.agent == a && c.done && c.terminal == "" {
+		if c.agent == a && c.done && c.shell == "" {
 			delete(s.calls, id)
 		}
 	}
@@ -83,25 +89,46 @@ func (a *agent) begin(id string, m state.Message) {
 	}
 }
 
-type turnStep struct {
-	TurnID string `json:"turnId"`
-}
+// byItself is the origin of what no person has said.
+var byItself = state.MessageOrigin{Kind: "systemNotification"}
 
-// step: the model is asked. A step without a turn is one that Copilot began by
-// itself, because something in the background has ended.
+// beginAlone starts a turn that Copilot begins by itself, because something in the
+// background has ended.
+func (a *agent) beginAlone(id string) { a.begin(id, state.Message{Origin: byItself}) }
+
+// step: the model is asked.
 func (a *agent) step(_ context.Context, e event) bool {
 	if a.turn == "" {
-		a.begin(e.ID, state.Message{Origin: state.MessageOrigin{Kind: "systemNotification"}})
+		a.beginAlone(e.ID)
 	}
+	a.stepping = true
 	a.quiet()
 	return true
 }
 
 // stepEnded: the model was asked, and what it wanted is done. Files do not tell that a
 // turn is over; it is when the model wanted nothing more.
-func (a *agent) stepEnded(context.Context, turnStep) {
+func (a *agent) stepEnded(context.Context, struct{}) {
+	a.stepping = false
 	if a.session.room.elsewhere != "" && a.concluded {
 		a.end()
+	}
+}
+
+// waits: the main agent has done what it can do before something in the background
+// ends.
+func (a *agent) waits(context.Context, ended) {
+	for _, sub := range a.session.subs {
+		if sub.turn != "" {
+			a.activity("Waits for its sub-agents")
+			return
+		}
+	}
+	for _, c := range a.session.calls {
+		if c.shell != "" {
+			a.activity("Waits for commands in the background")
+			return
+		}
 	}
 }
 
@@ -126,14 +153,19 @@ type ended struct {
 	Aborted bool `json:"aborted"`
 }
 
-// idle: the turn, and the queue behind it, is done.
+// idle: the turn, the queue behind it, and what ran in the background is done.
 func (a *agent) idle(_ context.Context, p ended) {
+	s := a.session
+	done := (*agent).end
 	if p.Aborted {
-		a.cancel()
+		done = (*agent).cancel
 	}
-	a.end()
-	if a == a.session.main {
-		a.session.rested()
+	done(a)
+	if a == s.main {
+		for _, sub := range s.subs {
+			done(sub)
+		}
+		s.rested()
 	}
 }
 
@@ -172,6 +204,9 @@ func (a *agent) cancel() {
 func (a *agent) close(how state.Action) {
 	for _, c := range a.session.calls {
 		if c.agent == a && c.turn == a.turn && !c.done && len(c.content) > 0 {
+			if c.isCommand() {
+				a.tell(c.finished(nil))
+			}
 			a.apply(&state.SessionToolCallComplete{TurnID: c.turn, ToolCallID: c.id, Result: state.ToolCallResult{
 				PastTenseMessage: state.Plain("Was still running when the turn ended"), Content: c.content,
 			}})
@@ -180,9 +215,10 @@ func (a *agent) close(how state.Action) {
 			c.done = true
 		}
 	}
+	a.session.asks = slices.DeleteFunc(a.session.asks, func(k *ask) bool { return k.agent == a && k.request.TurnID == a.turn })
 	a.apply(how, &state.SessionActivityChanged{})
 	a.session.past[a.turn] = true
-	a.turn, a.active, a.failure, a.steering = "", false, nil, nil
+	a.turn, a.active, a.failure, a.stepping, a.writing, a.steering = "", false, nil, false, "", nil
 }
 
 type failure struct {
@@ -191,6 +227,7 @@ type failure struct {
 	Message    string `json:"message"`
 	StatusCode int64  `json:"statusCode"`
 	URL        string `json:"url"`
+	Remedy     string `json:"remediation"`
 }
 
 // failed: the turn is going to end with an error, or, where none is in progress,
@@ -203,7 +240,7 @@ func (a *agent) failed(_ context.Context, p failure) {
 	if p.URL != "" {
 		sentence += " " + plain.Shorten(p.URL, 300)
 	}
-	if strings.Contains(p.Message, "No GitHub OAuth token") { // a server that was started without a login
+	if p.Remedy == "sign_in" || strings.Contains(p.Message, "No GitHub OAuth token") { // a server that was started without a login
 		sentence += " " + whatToDo
 	}
 	if a.turn == "" {
@@ -216,24 +253,30 @@ func (a *agent) failed(_ context.Context, p failure) {
 // ---- tokens ----
 
 type usageData struct {
-	Model        string `json:"model"`
-	InputTokens  int64  `json:"inputTokens"`
-	OutputTokens int64  `json:"outputTokens"`
-	CacheRead    int64  `json:"cacheReadTokens"`
-	quotaData
+	Model        string           `json:"model"`
+	InputTokens  int64            `json:"inputTokens"`
+	OutputTokens int64            `json:"outputTokens"`
+	CacheRead    int64            `json:"cacheReadTokens"`
+	Quotas       map[string]quota `json:"quotaSnapshots"`
 }
 
 // used counts the tokens of a call of the model.
 func (a *agent) used(_ context.Context, p usageData) {
-	a.quota(p.quotaData)
+	for name, q := range p.Quotas {
+		a.tellQuota(name, q)
+	}
 	if a.turn == "" {
 		return
 	}
 	u := &a.usage
 	u.input, u.output, u.cached = u.input+p.InputTokens, u.output+p.OutputTokens, u.cached+p.CacheRead
 	input, output, cached := u.input, u.output, u.cached
+	meta := state.Meta{}
+	if took := a.session.at - a.since; a.since > 0 && took > 0 {
+		meta["nod.durationMs"] = plain.Value(took)
+	}
 	a.apply(&state.SessionUsage{TurnID: a.turn, Usage: state.UsageInfo{
-		InputTokens: &input, OutputTokens: &output, CacheReadTokens: &cached, Model: state.Optional(p.Model),
+		InputTokens: &input, OutputTokens: &output, CacheReadTokens: &cached, Model: state.Optional(p.Model), Meta: meta,
 	}})
 }
 

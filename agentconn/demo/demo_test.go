@@ -167,7 +167,7 @@ func (h *house) Ask(_ context.Context, r state.Request, actions ...state.Envelop
 }
 
 // Resolved shows the decision as the hub does.
-func (h *house) Resolved(_ context.Context, session, e string, id json.RawMessage) {
+func (h *house) Resolved(_ context.Context, session, e string, id json.RawMessage, _ state.Ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r, open := h.open[string(id)]

@@ -439,7 +439,7 @@ func (s *stage) ask(r state.Request, shown state.Action) (state.Decision, bool) 
 		d = <-answer // it came first, and whoever gave it is owed a word
 	}
 	s.pause(stepPause) // so that a person sees that the answer was sent before it is taken
-	s.conn.sink.Resolved(ctx, s.uri, s.conn.epoch, id)
+	s.conn.sink.Resolved(ctx, s.uri, s.conn.epoch, id, state.EndedAnswered)
 	if d.OptionID == cancelTurn {
 		s.stop(errStopped)
 	}

@@ -147,6 +147,7 @@ type pace struct {
 var (
 	pace5       = pace{name: "a tab, 5 updates/s: ", events: 200, rate: 5, p50: 8, p99: 40, peer50: "peer: 15", peer99: "peer: 133"}
 	pace50      = pace{name: "a tab, 50 updates/s: ", events: 1000, rate: 50, p50: 40, p99: 90, peer50: "peer: 69", peer99: "peer: 278", peerTasks: "peer: 6", allShownNoTasks: true}
+	paceCopilot = pace{name: "a tab, Copilot 50 updates/s: ", events: 1000, rate: 50, p50: 60, p99: 150, peer50: "the real CLI lies between", peer99: "the real CLI lies between", allShownNoTasks: true}
 	pace50Crowd = pace{name: "a tab and 19 more viewers, 50 updates/s: ", events: 1000, rate: 50, others: 19, p50: 40, p99: 90, allShownNoTasks: true}
 )
 
@@ -157,6 +158,11 @@ func (b *bench) tab(p pace) ([]row, error) {
 		return nil, err
 	}
 	defer n.stop()
+	return n.tab(p)
+}
+
+func (n *nod) tab(p pace) ([]row, error) {
+	b := n.bench
 	id, err := n.session(script{})
 	if err != nil {
 		return nil, err

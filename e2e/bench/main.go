@@ -33,6 +33,8 @@ var measures = []struct {
 	{"tab-5", func(b *bench) ([]row, error) { return b.tab(pace5) }},
 	{"tab-50", func(b *bench) ([]row, error) { return b.tab(pace50) }},
 	{"tab-50-crowd", func(b *bench) ([]row, error) { return b.tab(pace50Crowd) }},
+	{"copilot-tab", (*bench).copilotTab},
+	{"copilot-50", (*bench).copilotSessions},
 	{"viewers-100", func(b *bench) ([]row, error) { return b.viewers(100) }},
 	{"viewers-1000", func(b *bench) ([]row, error) { return b.viewers(1000) }},
 	{"viewers-5000", func(b *bench) ([]row, error) { return b.viewers(5000) }},

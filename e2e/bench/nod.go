@@ -27,6 +27,7 @@ const patience = 2 * time.Minute
 // nod is one nod on fresh data.
 type nod struct {
 	bench   *bench
+	agent   string // whose sessions are begun
 	cmd     *exec.Cmd
 	stderr  bytes.Buffer // to be read when nod has ended
 	addr    string       // 127.0.0.1:port
@@ -38,19 +39,19 @@ type nod struct {
 
 var loginLine = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/login#k=\S+`)
 
-// start starts nod and logs in.
-func (b *bench) start() (*nod, error) {
+// start starts nod and logs in. env are variables beyond those of the bench.
+func (b *bench) start(env ...string) (*nod, error) {
 	dir, err := os.MkdirTemp(b.dir, "nod-")
 	if err != nil {
 		return nil, err
 	}
-	n := &nod{bench: b, dir: dir}
+	n := &nod{bench: b, dir: dir, agent: "codex"}
 	n.cmd = exec.CommandContext(b.ctx, b.binary, "--listen", "127.0.0.1:0", "--data", n.data(), "--log-level", "warn", "--config", os.DevNull)
 	n.cmd.Cancel = func() error { return n.cmd.Process.Signal(syscall.SIGTERM) } // so that it takes its agent along
 	n.cmd.WaitDelay = 10 * time.Second
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C reaches it only through us
 	n.cmd.Dir, n.cmd.Stderr = dir, &n.stderr
-	n.cmd.Env = append(os.Environ(), "PATH="+b.agents+string(os.PathListSeparator)+os.Getenv("PATH"))
+	n.cmd.Env = append(append(os.Environ(), "PATH="+b.agents+string(os.PathListSeparator)+os.Getenv("PATH")), env...)
 	out, err := n.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func (n *nod) logins(count int) ([]string, error) {
 
 // session begins a session, plays a script in it, and returns its id.
 func (n *nod) session(s script) (id string, err error) {
-	res, _, err := n.ask(n.bench.ctx, "/new", n.cookie, url.Values{"provider": {"codex"}, "folder": {n.dir}, "prompt": {s.String()}})
+	res, _, err := n.ask(n.bench.ctx, "/new", n.cookie, url.Values{"provider": {n.agent}, "folder": {n.dir}, "prompt": {s.String()}})
 	if err != nil {
 		return "", err
 	}
@@ -238,14 +239,17 @@ func (n *nod) cpu() (total time.Duration, err error) {
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
 // rss is nod's resident memory in KiB.
-func (n *nod) rss() (float64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
+func (n *nod) rss() (float64, error) { return resident(n.cmd.Process.Pid) }
+
+// resident is the memory of a process in KiB.
+func resident(pid int) (float64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	m := residentLine.FindSubmatch(b)
 	if m == nil {
-		return 0, errors.New("nod has ended")
+		return 0, errors.New("the process has ended")
 	}
 	return strconv.ParseFloat(string(m[1]), 64)
 }

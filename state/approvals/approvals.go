@@ -3,7 +3,7 @@
 // took effect. It is pure; state/hub makes the steps last.
 //
 //	pending -> decided -> sent -> confirmed
-//	pending, decided -> answered-elsewhere
+//	pending, decided, sent -> answered-elsewhere
 //	pending -> expired
 //	decided, sent -> delivery-unknown
 package approvals
@@ -156,7 +156,10 @@ func (a *Approval) told() *Approval {
 }
 
 // Resolve returns a copy after the agent said that it no longer waits.
-func Resolve(a *Approval, now int64) *Approval {
+func Resolve(a *Approval, how state.Ending, now int64) *Approval {
+	if how == state.EndedWithdrawn {
+		return Sweep(a, now)
+	}
 	n := a.told()
 	switch a.State {
 	case Pending:
@@ -164,13 +167,15 @@ func Resolve(a *Approval, now int64) *Approval {
 	case Decided: // ours has not left yet
 		n.State = AnsweredElsewhere
 	case Sent:
-		n.State = Confirmed
+		if n.State = Confirmed; how == state.EndedElsewhere {
+			n.State = AnsweredElsewhere
+		}
 	}
 	return n
 }
 
 // Sweep returns a copy after the agent can no longer be waiting: its turn or its
-// link has ended.
+// link has ended, or it has withdrawn the request.
 func Sweep(a *Approval, now int64) *Approval {
 	n := a.told()
 	switch a.State {

@@ -118,18 +118,23 @@ func TestLife(t *testing.T) {
 	pending := New(request(), 1)
 	decided, _ := Decide(pending, "me", pending.Digest, pending.Nonce, state.Decision{OptionID: "y"}, 2)
 	sent := MarkSent(decided)
-	confirmed := Resolve(sent, 3)
+	confirmed := Resolve(sent, state.EndedAnswered, 3)
 	for name, c := range map[string]struct{ got, want State }{
 		"asked":                       {pending.State, Pending},
 		"decided":                     {decided.State, Decided},
 		"sent":                        {sent.State, Sent},
 		"confirmed":                   {confirmed.State, Confirmed},
-		"resolved while pending":      {Resolve(pending, 3).State, AnsweredElsewhere},
-		"resolved before it was sent": {Resolve(decided, 3).State, AnsweredElsewhere},
+		"resolved while pending":      {Resolve(pending, state.EndedAnswered, 3).State, AnsweredElsewhere},
+		"resolved before it was sent": {Resolve(decided, state.EndedAnswered, 3).State, AnsweredElsewhere},
+		"sent, another's was taken":   {Resolve(sent, state.EndedElsewhere, 3).State, AnsweredElsewhere},
+		"elsewhere while pending":     {Resolve(pending, state.EndedElsewhere, 3).State, AnsweredElsewhere},
+		"withdrawn while pending":     {Resolve(pending, state.EndedWithdrawn, 3).State, Expired},
+		"withdrawn after sending":     {Resolve(sent, state.EndedWithdrawn, 3).State, DeliveryUnknown},
+		"confirmed stays":             {Resolve(confirmed, state.EndedElsewhere, 4).State, Confirmed},
 		"swept while pending":         {Sweep(pending, 3).State, Expired},
 		"swept after the decision":    {Sweep(decided, 3).State, DeliveryUnknown},
 		"swept after sending":         {Sweep(sent, 3).State, DeliveryUnknown},
-		"an end stays when resolved":  {Resolve(Sweep(pending, 3), 4).State, Expired},
+		"an end stays when resolved":  {Resolve(Sweep(pending, 3), state.EndedAnswered, 4).State, Expired},
 		"an end stays when swept":     {Sweep(confirmed, 4).State, Confirmed},
 	} {
 		if c.got != c.want {
@@ -199,7 +204,7 @@ func TestReasonAndAnswers(t *testing.T) {
 	if decided.Decision.Answers["s"].Secret == nil {
 		t.Error("the secret is gone before it is sent")
 	}
-	for name, next := range map[string]*Approval{"sent": MarkSent(decided), "swept": Sweep(decided, 3), "resolved": Resolve(decided, 3)} {
+	for name, next := range map[string]*Approval{"sent": MarkSent(decided), "swept": Sweep(decided, 3), "resolved": Resolve(decided, state.EndedAnswered, 3)} {
 		if next.Decision.Answers["s"].Secret != nil || next.Decision.Answers["q"].Text != "7" || decided.Decision.Answers["s"].Secret == nil {
 			t.Errorf("%s: %+v", name, next.Decision)
 		}

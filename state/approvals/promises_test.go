@@ -42,7 +42,7 @@ var moves = map[string]func(w *world) string{
 	"the sending ends": func(w *world) string { return w.send(false) },
 	"resolved": func(w *world) string {
 		w.spoken = w.spoken || w.marked && !w.ended
-		w.a, w.ended = Resolve(w.a, 3), true
+		w.a, w.ended = Resolve(w.a, state.EndedAnswered, 3), true
 		return ""
 	},
 	"turn ends": func(w *world) string { w.a, w.ended = Sweep(w.a, 3), true; return "" },
@@ -211,8 +211,10 @@ func TestP5NothingElseConfirms(t *testing.T) {
 			}
 			return a
 		},
-		"resolve": func(a *Approval) *Approval { return Resolve(a, 3) },
+		"resolve": func(a *Approval) *Approval { return Resolve(a, state.EndedAnswered, 3) },
 		"sweep":   func(a *Approval) *Approval { return Sweep(a, 3) },
+		"lose":    func(a *Approval) *Approval { return Resolve(a, state.EndedElsewhere, 3) },
+		"take":    func(a *Approval) *Approval { return Resolve(a, state.EndedWithdrawn, 3) },
 	}
 	found := []*Approval{New(request(), 1)}
 	known := map[State]bool{Pending: true}

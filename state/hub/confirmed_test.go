@@ -51,6 +51,31 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
+// TestTooLate: an answer that the agent did not take is never shown as taken,
+// whichever comes first, the agent's word or its refusal.
+func TestTooLate(t *testing.T) {
+	resolved := func(h *house) {
+		h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedElsewhere)
+	}
+	for name, c := range map[string]struct{ before, after func(*house) }{
+		"the refusal first": {func(*house) {}, resolved},
+		"the word first":    {resolved, func(*house) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			a := h.ask("7")
+			h.agent.fail, h.agent.during = state.ErrAnsweredElsewhere, func() { c.before(h) }
+			if got, err := h.decide(a, "accept"); !errors.Is(err, state.ErrAnsweredElsewhere) || got.State != approvals.AnsweredElsewhere {
+				t.Errorf("%v, %v", got, err)
+			}
+			c.after(h)
+			if s := h.approval(a.ID).State; s != approvals.AnsweredElsewhere {
+				t.Errorf("it ends as %s", s)
+			}
+		})
+	}
+}
+
 // TestReasonLost: the answer has arrived, so it stands and waits to be confirmed.
 func TestReasonLost(t *testing.T) {
 	h := newHouse(t)
@@ -59,7 +84,7 @@ func TestReasonLost(t *testing.T) {
 	if got, err := h.decide(a, "decline"); !errors.Is(err, state.ErrReasonLost) || got.State != approvals.Sent {
 		t.Errorf("%v, %v", got, err)
 	}
-	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"))
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedAnswered)
 	if s := h.approval(a.ID).State; s != approvals.Confirmed {
 		t.Errorf("after the agent's word: %s", s)
 	}

@@ -293,8 +293,8 @@ func (h *Hub) Stop(ctx context.Context, id string) error {
 // Decide records a person's decision and sends it: the one door through which an
 // answer reaches an agent. It returns the approval as it is afterwards. The
 // errors are those of approvals.Decide, ErrNoApproval, or the journal's, with each
-// of which nothing was sent; or state.ErrReasonLost, with which all but the reason
-// was.
+// of which nothing was sent; state.ErrReasonLost, with which all but the reason
+// was; or state.ErrAnsweredElsewhere, with which it came too late.
 func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error) {
 	// Once recorded, a decision is sent even if the browser goes away.
 	ctx = context.WithoutCancel(ctx)
@@ -313,18 +313,26 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 	// decision is reported as unknown, never sent twice. Where the disk refuses,
 	// the decision stays recorded, and the same answer again tries again.
 	sent, err := s.step(ctx, approvalID, approvals.Decided, approvals.MarkSent)
-	if errors.Is(err, approvals.ErrNotPending) { // the same answer, sent by another request
+	switch {
+	case errors.Is(err, approvals.ErrNotPending) && sent.State == approvals.AnsweredElsewhere:
+		return sent, state.ErrAnsweredElsewhere
+	case errors.Is(err, approvals.ErrNotPending): // the same answer, sent by another request
 		return sent, nil
-	} else if err != nil {
+	case err != nil:
 		h.noteJournal(err)
 		return decided, err
 	}
 	crashpoint.At(crashpoint.BeforeWrite)
 	err = h.up.Answer(ctx, sent.Request, *decided.Decision) // sent holds no secrets
 	crashpoint.At(crashpoint.AfterWrite)
-	if errors.Is(err, state.ErrReasonLost) {
+	switch {
+	case errors.Is(err, state.ErrReasonLost):
 		return sent, err
-	} else if err != nil {
+	case errors.Is(err, state.ErrAnsweredElsewhere):
+		r := sent.Request
+		h.Resolved(ctx, s.uri, r.Epoch, r.UpstreamID, state.EndedElsewhere)
+		return approvals.Resolve(sent, state.EndedElsewhere, h.now()), err
+	case err != nil:
 		h.log.Error("a decision could not be delivered", "approval", approvalID, "err", err)
 		swept, err := s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
 		if errors.Is(err, approvals.ErrNotPending) { // it has ended meanwhile; some of it may have been sent
@@ -459,12 +467,12 @@ func (h *Hub) Waiting(ctx context.Context, uri, epoch string, upstreamIDs []json
 	}
 	s.mu.Unlock()
 	for _, id := range answered {
-		h.Resolved(ctx, uri, epoch, id)
+		h.Resolved(ctx, uri, epoch, id, state.EndedAnswered)
 	}
 }
 
 // Resolved says that the agent no longer waits for a request.
-func (h *Hub) Resolved(ctx context.Context, uri, epoch string, upstreamID json.RawMessage) {
+func (h *Hub) Resolved(ctx context.Context, uri, epoch string, upstreamID json.RawMessage, how state.Ending) {
 	s := h.findURI(uri)
 	if s == nil {
 		return
@@ -476,7 +484,7 @@ func (h *Hub) Resolved(ctx context.Context, uri, epoch string, upstreamID json.R
 		return
 	}
 	was := s.approvals[i]
-	is := approvals.Resolve(was, h.now())
+	is := approvals.Resolve(was, how, h.now())
 	crashpoint.At(crashpoint.BeforeAck)
 	s.mustCommit(ctx, state.Source{}, confirmed(is), []change{{from: was, to: is}})
 	crashpoint.At(crashpoint.AfterAck)

@@ -28,7 +28,8 @@ type agent struct {
 
 	mu      sync.Mutex
 	answers []state.Decision
-	fail    error // of Answer
+	fail    error  // of Answer
+	during  func() // what happens while an answer is on its way; nil for nothing
 
 	dispatchFails error
 	dispatched    []state.Action
@@ -62,6 +63,9 @@ func (a *agent) Operate(context.Context, string, *state.Session, string, map[str
 func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.during != nil {
+		a.during()
+	}
 	if a.fail == nil {
 		a.answers = append(a.answers, d)
 	}
@@ -181,7 +185,7 @@ func TestApprove(t *testing.T) {
 	if err != nil || got.State != approvals.Sent {
 		t.Fatalf("decided: %v, %v", got, err)
 	}
-	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"))
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedAnswered)
 	if s := h.approval(a.ID).State; s != approvals.Confirmed {
 		t.Errorf("after the agent's word: %s", s)
 	}
@@ -254,7 +258,7 @@ func TestR7Sweep(t *testing.T) {
 func TestAnsweredElsewhere(t *testing.T) {
 	h := newHouse(t)
 	a := h.ask("7")
-	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"))
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedAnswered)
 	if s := h.approval(a.ID).State; s != approvals.AnsweredElsewhere {
 		t.Errorf("state %s", s)
 	}
@@ -267,8 +271,8 @@ func TestAnsweredElsewhere(t *testing.T) {
 func TestOtherEpochDoesNotConfirm(t *testing.T) {
 	h := newHouse(t)
 	a := h.ask("7")
-	h.hub.Resolved(t.Context(), h.uri, "e2", json.RawMessage("7"))
-	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage(`"7"`))
+	h.hub.Resolved(t.Context(), h.uri, "e2", json.RawMessage("7"), state.EndedAnswered)
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage(`"7"`), state.EndedAnswered)
 	if s := h.approval(a.ID).State; s != approvals.Pending {
 		t.Errorf("state %s", s)
 	}
@@ -439,7 +443,7 @@ func TestSince(t *testing.T) {
 	if got := since(at); len(got) != 0 {
 		t.Errorf("a terminal that nothing shows changed %v", got)
 	}
-	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"))
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedAnswered)
 	h.apply(&state.SessionToolCallContentChanged{TurnID: "turn-0", ToolCallID: "call-7", Content: []state.ToolResultContent{state.TerminalContent("ahp-terminal:/x", "Output")}})
 	at = h.view().Seq
 	h.hub.Apply(t.Context(), h.uri, state.Source{}, on("ahp-terminal:/x", &state.TerminalData{Data: "out"}))

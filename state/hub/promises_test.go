@@ -288,7 +288,7 @@ func TestP1CommitThenShow(t *testing.T) {
 			})
 		}
 		if i%4 != 0 {
-			step(func() { h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage(id)) })
+			step(func() { h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage(id), state.EndedAnswered) })
 		}
 		step(func() { h.apply(&state.SessionTurnComplete{TurnID: turn}) })
 		step(func() { h.send("more") })
@@ -799,7 +799,7 @@ func TestP4AtMostOneAnswer(t *testing.T) {
 			decide("he", "accept", strings.Repeat("0", 64), a.Nonce, "other digest"),
 			decide("he", "accept", a.Digest, "x", "other nonce"),
 			decide("he", "always", a.Digest, a.Nonce, "no such option"),
-			ends(func() { h.hub.Resolved(context.Background(), h.uri, "e1", json.RawMessage(id)) }),
+			ends(func() { h.hub.Resolved(context.Background(), h.uri, "e1", json.RawMessage(id), state.EndedAnswered) }),
 			ends(func() {
 				h.hub.Apply(context.Background(), h.uri, state.Source{}, on(h.uri, &state.SessionTurnComplete{TurnID: turn}))
 			}),
@@ -883,18 +883,20 @@ func TestP5OnlyTheAgentConfirms(t *testing.T) {
 		do     func(h *house)
 		want   approvals.State
 	}{
-		"the agent's word":                {"accept", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7")) }, approvals.Confirmed},
-		"the agent's word about a denial": {"decline", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7")) }, approvals.Confirmed},
-		"the agent's word, nothing sent":  {"", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7")) }, approvals.AnsweredElsewhere},
-		"another link's word":             {"accept", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e2", json.RawMessage("7")) }, approvals.Sent},
-		"about another request":           {"accept", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("8")) }, approvals.Sent},
+		"the agent's word":                {"accept", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedAnswered) }, approvals.Confirmed},
+		"the agent's word about a denial": {"decline", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedAnswered) }, approvals.Confirmed},
+		"the agent's word, nothing sent":  {"", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedAnswered) }, approvals.AnsweredElsewhere},
+		"somebody else's was taken":       {"accept", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedElsewhere) }, approvals.AnsweredElsewhere},
+		"the agent has withdrawn it":      {"accept", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedWithdrawn) }, approvals.DeliveryUnknown},
+		"another link's word":             {"accept", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e2", json.RawMessage("7"), state.EndedAnswered) }, approvals.Sent},
+		"about another request":           {"accept", func(h *house) { h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("8"), state.EndedAnswered) }, approvals.Sent},
 		"the call runs": {"accept", func(h *house) {
 			h.apply(&state.SessionToolCallConfirmed{TurnID: "turn-0", ToolCallID: "call-7", Approved: true, Confirmed: state.ConfirmedUserAction})
 		}, approvals.Sent},
 		"the turn ends": {"accept", func(h *house) { h.apply(&state.SessionTurnComplete{TurnID: "turn-0"}) }, approvals.DeliveryUnknown},
 		"the turn ends, then the agent's word": {"accept", func(h *house) {
 			h.apply(&state.SessionTurnComplete{TurnID: "turn-0"})
-			h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7"))
+			h.hub.Resolved(h.t.Context(), h.uri, "e1", json.RawMessage("7"), state.EndedAnswered)
 		}, approvals.DeliveryUnknown},
 		"the link is lost": {"accept", func(h *house) {
 			h.hub.LinkChanged(h.t.Context(), state.Link{Key: "codex", Provider: "codex", Status: state.LinkLost, Epoch: "e1"})
@@ -1063,7 +1065,7 @@ func TestP7FullDisk(t *testing.T) {
 			t.Errorf("stored is %s", on.State)
 		}
 	}
-	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("2"))
+	h.hub.Resolved(t.Context(), h.uri, "e1", json.RawMessage("2"), state.EndedAnswered)
 	if got := h.approval(deny.ID); got.State != approvals.Confirmed || !got.Unrecorded {
 		t.Errorf("confirmed: %+v", got)
 	}

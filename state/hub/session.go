@@ -516,15 +516,18 @@ func (s *session) linkUp(ctx context.Context, l state.Link) {
 	if len(swept) > 0 {
 		s.mustCommit(ctx, state.Source{}, nil, swept)
 	}
-	s.touch(snapshot.Part{Kind: snapshot.Head}, snapshot.Part{Kind: snapshot.Dock})
+	s.touch(onLink...)
 }
+
+// onLink are the parts of a page that tell how its link is and what it offers.
+var onLink = []snapshot.Part{{Kind: snapshot.Head}, {Kind: snapshot.Dock}, {Kind: snapshot.Composer}}
 
 // linkNoted shows how the link is.
 func (s *session) linkNoted(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loaded && !s.deleted && s.isOn(key) {
-		s.touch(snapshot.Part{Kind: snapshot.Head}, snapshot.Part{Kind: snapshot.Dock})
+		s.touch(onLink...)
 	}
 }
 

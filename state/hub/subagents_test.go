@@ -130,7 +130,7 @@ func TestSubagentAsks(t *testing.T) {
 	if got, err := h.decide(asked, "accept"); err != nil || got.State != approvals.Sent || len(h.agent.answers) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
-	h.hub.Resolved(t.Context(), grandkid.uri, "e1", json.RawMessage("2"))
+	h.hub.Resolved(t.Context(), grandkid.uri, "e1", json.RawMessage("2"), state.EndedAnswered)
 	if got := grandkid.view().Approvals[0].State; got != approvals.Confirmed {
 		t.Errorf("it is %s", got)
 	}
