@@ -201,42 +201,64 @@ func TestCopilotCases(t *testing.T) {
 	})
 }
 
-// TestCopilotSecondClient: another client of the same server answers first, and the
-// card says so.
-func TestCopilotSecondClient(t *testing.T) {
+// sharedServer is a Copilot server that nod and others use.
+type sharedServer struct {
+	*world
+	provider string // of its sessions
+	port     string
+}
+
+const sharedToken = "secret-of-the-test"
+
+func newSharedServer(t *testing.T) sharedServer {
+	t.Helper()
 	w := copilotWorld(t)
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("secret-of-the-test\n"), 0o600); err != nil {
+	if err := os.WriteFile(token, []byte(sharedToken+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := exec.Command(filepath.Join(codexDir, "copilot"), "--headless", "--no-auto-update", "--port", "0")
-	server.Env = append(append(os.Environ(), w.env...), "COPILOT_CONNECTION_TOKEN=secret-of-the-test")
+	server.Env = append(append(os.Environ(), w.env...), "COPILOT_CONNECTION_TOKEN="+sharedToken)
 	_, m := start(t, server, regexp.MustCompile(`listening on port (\d+)`))
 	w.config = filepath.Join(t.TempDir(), "config.toml")
 	if err := os.WriteFile(w.config, []byte("[[copilot.servers]]\naddress = \"127.0.0.1:"+m[1]+"\"\ntoken_file = \""+token+"\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.start()
-	c := w.client()
-	w.untilPage(c, "/", "Copilot at 127.0.0.1:"+m[1])
-	path := w.beginWith(c, "copilot@127.0.0.1:"+m[1], "script:shell")
-	w.untilPage(c, path, "Run a command?")
+	return sharedServer{w, "copilot@127.0.0.1:" + m[1], m[1]}
+}
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	client := sdk.NewClient(&sdk.ClientOptions{Connection: sdk.URIConnection{URL: "127.0.0.1:" + m[1], ConnectionToken: "secret-of-the-test"}})
+// join has another client join a session.
+func (s sharedServer) join(ctx context.Context, path string) *sdk.Session {
+	s.t.Helper()
+	client := sdk.NewClient(&sdk.ClientOptions{Connection: sdk.URIConnection{URL: "127.0.0.1:" + s.port, ConnectionToken: sharedToken}})
 	if err := client.Start(ctx); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	defer client.ForceStop()
-	s, err := client.ResumeSession(ctx, strings.TrimPrefix(path, "/s/"), &sdk.ResumeSessionConfig{
+	s.t.Cleanup(client.ForceStop)
+	other, err := client.ResumeSession(ctx, strings.TrimPrefix(path, "/s/"), &sdk.ResumeSessionConfig{
 		OnPermissionRequest: func(sdk.PermissionRequest, sdk.PermissionInvocation) (rpc.PermissionDecision, error) {
 			return &rpc.PermissionDecisionNoResult{}, nil
 		},
 	})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
+	return other
+}
+
+// TestCopilotSecondClient: another client of the same server answers first, and the
+// card says so.
+func TestCopilotSecondClient(t *testing.T) {
+	w := newSharedServer(t)
+	c := w.client()
+	w.untilPage(c, "/", "Copilot at 127.0.0.1:"+w.port)
+	path := w.beginWith(c, w.provider, "script:shell")
+	w.untilPage(c, path, "Run a command?")
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s := w.join(ctx, path)
 	events, err := s.GetEvents(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"image"
 	"image/png"
 	"net/http"
@@ -11,8 +12,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+	sdk "github.com/github/copilot-sdk/go"
 )
 
 // beginFreely begins a session of Copilot that asks nothing.
@@ -126,6 +129,69 @@ func TestCopilotStop(t *testing.T) {
 	w.untilPage(c, path, ">Send<")
 	if _, page := w.get(c, path); strings.Contains(page, path+"/queued/") {
 		t.Errorf("something still waits:\n%s", page)
+	}
+}
+
+// TestCopilotOthersQueue: what another client has queued at Copilot shows, and can be
+// taken out or said to the turn. A stop does not drop it, unless it is for all of it.
+func TestCopilotOthersQueue(t *testing.T) {
+	w := newSharedServer(t)
+	c := w.client()
+	path := w.beginWith(c, w.provider, "script:slow")
+	w.untilPage(c, path, "slow3 ")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	other := w.join(ctx, path)
+	queue := func(text string) {
+		t.Helper()
+		if _, err := other.Send(ctx, sdk.MessageOptions{Prompt: text}); err != nil {
+			t.Fatal(err)
+		}
+		w.untilPage(c, path, text)
+	}
+	queued := regexp.MustCompile(path + `/queued/\w+`)
+	act := func(do string) {
+		t.Helper()
+		_, page := w.get(c, path)
+		w.post(c, queued.FindString(page), url.Values{"do": {do}})
+	}
+	queue("take me out")
+	act("remove")
+	w.untilNot(c, path, "take me out")
+	queue("script:slow as their own")
+	w.post(c, path+"/stop", url.Values{})
+	w.untilPage(c, path, "Turn 2 · ")
+	w.untilPage(c, path, "slow3 ")
+	queue("script:slow mind the gap")
+	act("steer")
+	w.untilPage(c, path, "has not taken it yet")
+	queue("drop me, too")
+	w.post(c, path+"/stop", url.Values{}) // what it has not taken comes next, and is not said a second time
+	w.untilPage(c, path, "Turn 3 · ")
+	queue("drop me")
+	w.post(c, path+"/stop", url.Values{"queue": {"empty"}})
+	w.untilPage(c, path, ">Send<")
+	_, page := w.get(c, path)
+	if len(queued.FindAllString(page, -1)) > 0 || strings.Contains(page, "drop me") || strings.Contains(page, "Turn 4 · ") || strings.Count(page, "mind the gap") != 1 {
+		t.Errorf("after the stop:\n%s", page)
+	}
+	items, err := other.RPC.Queue.PendingItems(ctx)
+	if err != nil || len(items.Items)+len(items.SteeringMessages) > 0 {
+		t.Errorf("at Copilot still wait %+v, %v", items, err)
+	}
+}
+
+// untilNot loads a page until it does not contain something any more.
+func (w *world) untilNot(c *http.Client, path, text string) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		_, page := w.get(c, path)
+		if !strings.Contains(page, text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%q is still on %s:\n%s", text, path, page)
+		}
 	}
 }
 

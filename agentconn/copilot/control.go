@@ -55,10 +55,12 @@ func (c *conn) Dispatch(ctx context.Context, st *state.Session, a state.Action) 
 	case *state.SessionPendingMessageSet:
 		return publicly(c.steer(ctx, st, a), "Copilot did not take it into the turn")
 	case *state.SessionPendingMessageRemoved:
-		return publicly(c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
+		err := c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
 			_, err := s.RPC.Queue.RemoveAt(ctx, &rpc.QueueRemoveAtRequest{ID: a.ID})
 			return err
-		}), "Copilot did not remove that message. It may have begun with it")
+		})
+		c.readQueue(id) // what a stop does depends on it
+		return publicly(err, "Copilot did not remove that message. It may have begun with it")
 	case *state.SessionTitleChanged:
 		return c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
 			_, err := s.RPC.Name.Set(ctx, &rpc.NameSetRequest{Name: plain.Shorten(a.Title, maxName)})
@@ -132,10 +134,15 @@ func carried(list []state.MessageAttachment) (out []sdk.Attachment) {
 }
 
 // cancel stops the turn in progress. To abort drops what others have queued at Copilot,
-// which nobody wants who stops a turn: where something waits there, it comes next.
+// which nobody wants who stops a turn: where something waits there, it comes next, and
+// so does what was said to the turn and not taken.
 func (c *conn) cancel(ctx context.Context, s *sdk.Session) error {
 	waits := false
-	c.alone(func() { waits = len(c.queue(s.SessionID)) > 0 })
+	c.alone(func() {
+		if waits = len(c.queue(s.SessionID)) > 0; waits {
+			c.handsBack(s.SessionID)
+		}
+	})
 	if !waits {
 		return s.Abort(ctx)
 	}
@@ -193,6 +200,20 @@ func (c *conn) steered(id string, a state.SessionPendingMessageSet) {
 	s.from = state.Source{}
 	s.main.steering = append(s.main.steering, a)
 	s.main.apply(s.main.steers(a.ID))
+	s.flush(c.recording())
+}
+
+// handsBack leaves to Copilot what was said to the turn, so that nod does not say it a
+// second time. Call it alone.
+func (c *conn) handsBack(id string) {
+	s := c.sessions[id]
+	if s == nil || len(s.main.steering) == 0 {
+		return
+	}
+	newest := s.main.steering[len(s.main.steering)-1].ID
+	s.main.steering = nil
+	s.from = state.Source{}
+	s.main.apply(s.main.steers(newest))
 	s.flush(c.recording())
 }
 

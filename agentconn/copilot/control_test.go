@@ -198,11 +198,17 @@ func TestStop(t *testing.T) {
 	if w := state.Waits(v.State.Meta); w[0] != (state.Waiting{ID: "7", Text: "theirs"}) {
 		t.Errorf("%+v", w)
 	}
+	if err := h.hub.Steer(t.Context(), id, state.UserMessage("mind the gap")); err != nil {
+		t.Fatal(err)
+	}
 	if err := h.hub.Stop(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if p := params(t, h.server.called("session.interruptMainTurn", 1)); p["flushQueued"] != true {
 		t.Errorf("stopped with %v", p)
+	}
+	if m := h.view(id).State.SteeringMessage; m != nil {
+		t.Errorf("Copilot says it next, and nod would say it again: %+v", m)
 	}
 	if err := h.hub.SteerQueued(t.Context(), id, "7"); err != nil {
 		t.Fatal(err)
