@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"image"
 	"image/png"
 	"net/http"
@@ -256,8 +257,18 @@ func TestCopilotAttachments(t *testing.T) {
 	b.fill("#paths", "notes.txt")
 	b.do(chromedp.SetUploadFiles(chromedp.CSS("#images"), []string{dot}))
 	b.fill("#text", "script:messages look at these")
+	pasted := eval[int](b, `(() => {
+		const d = new DataTransfer();
+		d.items.add(new File([Uint8Array.from(atob("`+base64.StdEncoding.EncodeToString(drawn.Bytes())+`"), c => c.charCodeAt())], "pasted.png", {type: "image/png"}));
+		document.getElementById("text").dispatchEvent(new ClipboardEvent("paste", {clipboardData: d, bubbles: true}));
+		return document.getElementById("images").files.length;
+	})()`)
+	if pasted != 2 {
+		t.Errorf("%d images are chosen", pasted)
+	}
 	b.click(".send button.primary")
 	b.untilText(".attached", "dot.png")
+	b.untilText(".attached", "pasted.png")
 	b.untilText(".attached", "notes.txt")
 	b.until("the end", "document.querySelectorAll('.end').length === 2 && document.querySelector('.send button')")
 	b.sameAfterReload()
