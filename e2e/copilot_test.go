@@ -30,9 +30,14 @@ func copilotWorld(t *testing.T, modelFlags ...string) *world {
 	if err != nil {
 		t.Fatalf("Copilot does not unpack itself: %v", err)
 	}
+	home, err := os.MkdirTemp("", "copilot-home-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) }) // a terminal may still be writing there
 	w := worldOf(t, codexDir, modelFlags...)
 	w.env = []string{
-		"COPILOT_HOME=" + t.TempDir(), "COPILOT_CACHE_HOME=" + cache, "COPILOT_AUTO_UPDATE=false",
+		"COPILOT_HOME=" + home, "COPILOT_CACHE_HOME=" + cache, "COPILOT_AUTO_UPDATE=false",
 		"COPILOT_PROVIDER_BASE_URL=" + w.model, "COPILOT_MODEL=gpt-5.4",
 	}
 	return w

@@ -115,8 +115,11 @@ func (c *conn) tune(ctx context.Context, id, folder string, own bool) error {
 		_, err := s.RPC.Options.Update(ctx, &rpc.SessionUpdateOptionsParams{EnableScriptSafety: new(true)})
 		return err
 	})
-	if err != nil || folder == "" {
-		return err
+	if err != nil {
+		c.log.Warn("an approval for the session will be one for nothing", "session", id, "err", err)
+	}
+	if folder == "" {
+		return nil
 	}
 	place := ""
 	err = c.call(ctx, func(ctx context.Context) error {

@@ -131,17 +131,14 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 	}
 	c.stop()
 	c.running.Wait()
-	c.release()
-	if wire != nil {
-		_ = wire.Close()
-	}
+	c.release(wire)
 	passing.Wait()
 	return whyLost(greeted, err, d.lasting)
 }
 
 // release ends what the SDK runs for this link. The server is not told: a session is
 // detached from when the connection ends, and what the keeper holds goes on.
-func (c *conn) release() {
+func (c *conn) release(sdk net.Conn) {
 	c.mu.Lock()
 	live := c.live
 	c.live = nil
@@ -150,8 +147,16 @@ func (c *conn) release() {
 		c.cfg.held.take(id, -1)
 		_ = s.Disconnect() // it reaches nobody, and ends its goroutines
 	}
+	if sdk != nil {
+		_ = sdk.Close()
+		time.Sleep(quietly)
+	}
 	c.client.ForceStop()
 }
+
+// quietly is how long the SDK gets to see that its connection has ended, before it is
+// stopped: otherwise it prints an error to standard output.
+const quietly = 20 * time.Millisecond
 
 // whyLost makes a sentence of how a link ended.
 func whyLost(greeted, read error, lasting bool) error {
