@@ -323,7 +323,7 @@ func TestCopilotControlPictures(t *testing.T) {
 	a.all("copilot-new", func(tab *browser) {
 		tab.goTo(w.base + "/new")
 		tab.click("input[value=copilot]")
-		tab.click(".more-settings summary")
+		eval[bool](tab, "[...document.querySelectorAll('.more-settings')].at(-1).open = true")
 	})
 	a.all("copilot-delete", func(tab *browser) { tab.goTo(w.base + path + "/do/delete") })
 }

@@ -50,7 +50,7 @@ func (s Session) Find(text string, most int, shown func(string) string) (hits []
 				return hits
 			}
 		}
-		if !look(Part{Kind: Turn, Turn: turn}, slices.Values([]string{Asked(s.State, turn).Text})) {
+		if !look(Part{Kind: Turn, Turn: turn}, slices.Values([]string{Asked(s.State, turn)})) {
 			return hits
 		}
 	}
@@ -59,8 +59,11 @@ func (s Session) Find(text string, most int, shown func(string) string) (hits []
 
 const hitContext = 80 // bytes before a match that are shown with it; after it twice as many
 
-// Asked is what a turn began with.
-func Asked(s *state.Session, turn int) state.Message {
+// Asked is what a person asked in a turn.
+func Asked(s *state.Session, turn int) string { return Message(s, turn).Text }
+
+// Message is what a turn began with.
+func Message(s *state.Session, turn int) state.Message {
 	if turn < len(s.Turns) {
 		return s.Turns[turn].Message
 	}
