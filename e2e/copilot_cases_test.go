@@ -36,7 +36,7 @@ func (w *world) decide(c *http.Client, path string, options ...string) {
 				continue
 			}
 			answered[action] = true
-			form := url.Values{"option": {options[0]}, "seen": {"1"}, "sure": {"1"}}
+			form := url.Values{"option": {options[0]}, "seen": {"1"}, "confirmed": {"1"}}
 			if options[0] == "reject" {
 				form.Set("reason", "put it into ./out")
 			}
@@ -121,6 +121,14 @@ func (w *world) exported(id string) []string {
 func TestCopilotCases(t *testing.T) {
 	requests := filepath.Join(t.TempDir(), "requests.jsonl")
 	w := copilotWorld(t, "-requests", requests)
+	mcp := filepath.Join(t.TempDir(), "fakemcp")
+	if out, err := exec.Command("go", "build", "-o", mcp, "nod/e2e/fakemcp").CombinedOutput(); err != nil {
+		t.Fatalf("fakemcp: %v\n%s", err, out)
+	}
+	home := strings.TrimPrefix(w.env[0], "COPILOT_HOME=")
+	if err := os.WriteFile(filepath.Join(home, "mcp-config.json"), []byte(`{"mcpServers":{"fakemcp":{"type":"local","command":"`+mcp+`","args":[],"tools":["*"]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	w.start()
 	c := w.client()
 	if err := os.WriteFile(filepath.Join(w.folder, "README.md"), []byte("read me\n"), 0o600); err != nil {
@@ -150,6 +158,47 @@ func TestCopilotCases(t *testing.T) {
 		if b, err := os.ReadFile(requests); err != nil || !strings.Contains(string(b), "put it into ./out") {
 			t.Errorf("the model was not told why: %v", err)
 		}
+	})
+	t.Run("for this session", func(t *testing.T) {
+		path := w.beginWith(c, "copilot", "script:twice")
+		w.decide(c, path, "approve-once", "approve-for-session", "reject") // the third is not asked
+		for _, file := range []string{"a.txt", "b.txt"} {
+			if _, err := os.Stat(filepath.Join(w.folder, file)); err != nil {
+				t.Errorf("%s is not there", file)
+			}
+		}
+	})
+	t.Run("a question", func(t *testing.T) {
+		path := w.beginWith(c, "copilot", "script:choose")
+		w.untilPage(c, path, "Which colour should the button be?")
+		_, page := w.get(c, path)
+		form := url.Values{"option": {"answer"}, "seen": {"1"}}
+		for _, m := range hiddenField.FindAllStringSubmatch(page, -1) {
+			form.Set(m[1], m[2])
+		}
+		field := regexp.MustCompile(`name="([^"]+)" value="green"`).FindStringSubmatch(page)
+		if field == nil {
+			t.Fatalf("there is no such choice:\n%s", page)
+		}
+		form.Set(field[1], "green")
+		if status, page := w.post(c, approvalPath.FindString(page), form); status != http.StatusOK {
+			t.Fatalf("%d %s", status, page)
+		}
+		w.untilIdle(c, path)
+		shows(t, path, "User selected: green")
+	})
+	t.Run("a form of an MCP server", func(t *testing.T) {
+		path := w.beginWith(c, "copilot", "script:form")
+		w.untilPage(c, path, "fakemcp")
+		b := newBrowser(t, phone)
+		w.login = w.mintLogin()
+		b.loggedIn(w, false)
+		b.goTo(w.base + path)
+		b.until("a card", "document.querySelector('.card button.approve')")
+		b.click(".card button.approve")
+		b.until("the form", "document.querySelector('.card button.approve') && document.querySelector('.card input:not([type=hidden])')")
+		b.click(".card button.deny")
+		w.untilIdle(c, path)
 	})
 	t.Run("a patch", func(t *testing.T) {
 		path := w.beginWith(c, "copilot", "script:patch")
