@@ -200,6 +200,18 @@ func TestCopilotCases(t *testing.T) {
 		b.click(".card button.deny")
 		w.untilIdle(c, path)
 	})
+	t.Run("a plan", func(t *testing.T) {
+		path := w.begin(c, "script:exitplan", "provider", "copilot", "set.copilot.mode", "plan")
+		w.untilPage(c, path, "Read the **code**")
+		w.decide(c, path, "interactive")
+		shows(t, path, "The plan has had its answer.", "Mode: <bdi>Interactive")
+	})
+	t.Run("files, by a model without patches", func(t *testing.T) {
+		path := w.begin(c, "script:create", "provider", "copilot", "set.copilot.model", "claude-sonnet-4.5")
+		w.untilPage(c, path, "- second line")
+		w.decide(c, path, "approve-once")
+		left(t, "notes.md", "# Notes\n\n- first line\n- second line, changed\n- one more\n- third line\n")
+	})
 	t.Run("a patch", func(t *testing.T) {
 		path := w.beginWith(c, "copilot", "script:patch")
 		w.decide(c, path, "approve-once")
@@ -244,6 +256,9 @@ func TestCopilotCases(t *testing.T) {
 		path := w.beginWith(c, "copilot", "script:err400")
 		w.untilIdle(c, path)
 		shows(t, path, "failed")
+		path = w.beginWith(c, "copilot", "script:err500") // it asks five times more
+		w.untilIdle(c, path)
+		shows(t, path, "failed", "500")
 		path = w.beginWith(c, "copilot", "script:cut")
 		w.untilIdle(c, path)
 		shows(t, path, "failed")
