@@ -197,11 +197,9 @@ func (c *conn) enter(id string) *session {
 }
 
 // attach holds a session, if this link does not yet, and brings nod's up to what has
-// happened. m describes it in case that nod does not know it.
+// happened: before that nobody may speak in it. m describes it in case that nod does
+// not know it.
 func (c *conn) attach(ctx context.Context, id string, m *state.SessionSummary) error {
-	if c.session(id) != nil {
-		return nil
-	}
 	_, err, _ := c.attaching.Do(id, func() (any, error) {
 		if c.session(id) != nil {
 			return nil, nil

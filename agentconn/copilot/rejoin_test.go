@@ -1,0 +1,35 @@
+package copilot
+
+import (
+	"context"
+	"testing"
+
+	"nod/state"
+	"nod/state/approvals"
+	"nod/state/snapshot"
+)
+
+// TestAnswerWhileReading: what a person answers while nod still reads what has happened
+// reaches Copilot, once nod knows that it is waited for.
+func TestAnswerWhileReading(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.happens(id, true,
+		event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`),
+		event1(1, "permission.requested", asksToRun))
+	a := h.until(id, "a card", func(v snapshot.Session) bool { return len(v.Approvals) == 1 }).Approvals[0]
+	h.server.mu.Lock()
+	h.server.working = true
+	h.server.slow = "session.eventLog.read"
+	h.server.mu.Unlock()
+	h.server.cut()
+	h.server.called("session.eventLog.read", 1)
+	_, err := h.hub.Decide(context.Background(), "me", a.ID, a.Digest, a.Nonce, state.Decision{OptionID: a.Request.Options[0].ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.server.called("session.permissions.handlePendingPermissionRequest", 1)
+	if v, _ := h.hub.Session(id); v.Approvals[0].State == approvals.AnsweredElsewhere {
+		t.Errorf("it is %s", v.Approvals[0].State)
+	}
+}
