@@ -411,7 +411,13 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 		return err
 	}
 	id := sessionID(r.Session)
-	if err := c.attach(ctx, id, &state.SessionSummary{Resource: uriOf(id), Provider: c.room.provider}); err != nil {
+	var m *state.SessionSummary
+	for _, st := range c.room.sink.Open(ctx, c.room.key) { // it asks, so it is open
+		if st.Summary.Resource == uriOf(id) {
+			m = st.Summary
+		}
+	}
+	if err := c.attach(ctx, id, m); err != nil {
 		return err
 	}
 	s := c.session(id)

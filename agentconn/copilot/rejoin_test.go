@@ -2,6 +2,7 @@ package copilot
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"nod/state"
@@ -31,5 +32,18 @@ func TestAnswerWhileReading(t *testing.T) {
 	h.server.called("session.permissions.handlePendingPermissionRequest", 1)
 	if v, _ := h.hub.Session(id); v.Approvals[0].State == approvals.AnsweredElsewhere {
 		t.Errorf("it is %s", v.Approvals[0].State)
+	}
+}
+
+// TestAnswerFirst: where an answer is what joins a session, the session goes on with
+// what it waits for, and its folder is trusted as far as a person has said.
+func TestAnswerFirst(t *testing.T) {
+	l := newLink(t)
+	a := l.ask("r1", "permission.requested", `"permissionRequest":{"kind":"url","url":"https://a.example/"},"promptRequest":{"kind":"url","url":"https://a.example/","intention":"look"}`)
+	l.conn.leave(l.id)
+	_ = l.decide(a, state.Decision{OptionID: a.Request.Options[0].ID}) // this peer has no log that tells of the request
+	said := l.said("session.resume")
+	if len(said) != 1 || !strings.Contains(said[0], `"continuePendingWork":true`) || !strings.Contains(said[0], `"enableFileHooks":false`) {
+		t.Errorf("joined with %s", said)
 	}
 }
