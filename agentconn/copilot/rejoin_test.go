@@ -47,3 +47,30 @@ func TestAnswerFirst(t *testing.T) {
 		t.Errorf("joined with %s", said)
 	}
 }
+
+// TestToldAgain: a log that is told from its begin again, in the middle of a turn, tells
+// nothing twice, also where a message was said into an earlier turn.
+func TestToldAgain(t *testing.T) {
+	h := newHouse(t)
+	h.session()
+	h.server.happens("5", false,
+		event1(1, "user.message", `{"messageId":"m1","content":"first","delivery":"idle"}`),
+		event1(9, "user.message", `{"messageId":"m9","content":"steered","delivery":"steering"}`),
+		event1(1, "assistant.message", `{"messageId":"b","content":"yes"}`), event1(1, "session.idle", `{}`),
+		event1(2, "user.message", `{"messageId":"m2","content":"second","delivery":"idle"}`),
+		event1(2, "assistant.message_delta", `{"messageId":"c","deltaContent":"one "}`))
+	h.server.mu.Lock()
+	h.server.working = true
+	h.server.mu.Unlock()
+	h.server.say("session.lifecycle", map[string]any{"type": "session.updated", "sessionId": "5"})
+	h.until("5", "the session", func(v snapshot.Session) bool { return v.State.ActiveTurn != nil && shown(v) == "yes|one |" })
+	h.server.cut()
+	h.server.happens("5", false, event1(3, "assistant.message_delta", `{"messageId":"c","deltaContent":"two"}`))
+	h.server.called("connect", 2)
+	h.server.called("session.eventLog.read", 2)
+	h.server.happens("5", true, event1(4, "assistant.message_delta", `{"messageId":"c","deltaContent":"!"}`))
+	v := h.until("5", "the rest", func(v snapshot.Session) bool { return len(shown(v)) > 12 })
+	if len(v.State.Turns) != 1 || v.State.ActiveTurn == nil || v.State.ActiveTurn.ID != "m2" || shown(v) != "yes|one two!|" {
+		t.Errorf("%d turns, active %+v, %q", len(v.State.Turns), v.State.ActiveTurn, shown(v))
+	}
+}

@@ -25,6 +25,12 @@ type userMessage struct {
 // id is that of the turn which the message begins.
 func (m userMessage) id(e event) string { return cmp.Or(m.MessageID, e.ID) }
 
+// within reports whether the message is said into a turn, or written by the CLI for
+// the model.
+func (m userMessage) within() bool {
+	return m.Delivery == "steering" || strings.HasPrefix(m.Source, "skill-")
+}
+
 // message is a user.message as AHP has it.
 func (m userMessage) message() state.Message {
 	out := state.UserMessage(m.Content)
