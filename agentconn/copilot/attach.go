@@ -89,7 +89,8 @@ func (c *conn) create(ctx context.Context, id string, n state.NewSession) error 
 	return c.tune(ctx, id, n.Folder, true)
 }
 
-// leave forgets a session that this link could not come to hold.
+// leave forgets a session that this link does not hold any more, or could not come to
+// hold.
 func (c *conn) leave(id string) {
 	c.alone(func() { delete(c.sessions, id) })
 	c.mu.Lock()
@@ -97,7 +98,7 @@ func (c *conn) leave(id string) {
 	delete(c.live, id)
 	c.mu.Unlock()
 	if s != nil {
-		c.cfg.held.take(id, -1)
+		c.cfg.held.drop(id, c)
 		c.running.Go(func() { _ = s.Disconnect() }) // the server may have heard nothing of it
 	}
 }
@@ -153,7 +154,7 @@ func (c *conn) hold(id string, s *sdk.Session) {
 	defer c.mu.Unlock()
 	if c.live != nil {
 		if c.live[id] == nil {
-			c.cfg.held.take(id, 1)
+			c.cfg.held.take(id, c)
 		}
 		c.live[id] = s
 	}
@@ -201,11 +202,15 @@ func (c *conn) enter(id string) *session {
 // not know it.
 func (c *conn) attach(ctx context.Context, id string, m *state.SessionSummary) error {
 	_, err, _ := c.attaching.Do(id, func() (any, error) {
-		if c.session(id) != nil {
+		holds := c.session(id) != nil
+		if holds && !c.rests(id) {
 			return nil, nil
 		}
-		err := c.resume(ctx, id, m)
-		if err != nil {
+		err := c.unused(ctx, id)
+		if err == nil && !holds {
+			err = c.resume(ctx, id, m)
+		}
+		if err != nil && (!holds || errors.Is(err, errInUse)) {
 			c.leave(id)
 		}
 		return nil, err
@@ -213,19 +218,38 @@ func (c *conn) attach(ctx context.Context, id string, m *state.SessionSummary) e
 	return err
 }
 
-// resume joins a session. It is never opened where another process has it: that
-// would make a second one of it.
-func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) error {
-	err := c.call(ctx, func(ctx context.Context) error {
+// unused reports an error if another process has a session open. To open it here too,
+// or to go on with it, would make a second one of it: Copilot itself only looks out
+// for others in terminals, and marks a session as its own with the first message.
+func (c *conn) unused(ctx context.Context, id string) error {
+	return c.call(ctx, func(ctx context.Context) error {
 		used, err := c.client.RPC.Sessions.CheckInUse(ctx, &rpc.SessionsCheckInUseRequest{SessionIDs: []string{id}})
 		if err == nil && len(used.InUse) > 0 {
 			return errInUse
 		}
 		return err
 	})
-	if err != nil {
-		return err
+}
+
+// rests reports whether nothing goes on in a session that this link hears.
+func (c *conn) rests(id string) (rests bool) {
+	c.alone(func() {
+		s := c.sessions[id]
+		rests = s != nil && s.caught() && s.main.turn == ""
+	})
+	return rests
+}
+
+// yield leaves a session that rests to the terminal that has opened it: what the
+// server holds of it does not have what is said there.
+func (c *conn) yield(id string) {
+	if !c.terminal && c.rests(id) {
+		c.leave(id)
 	}
+}
+
+// resume joins a session.
+func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) (err error) {
 	c.alone(func() { c.enter(id) })
 	var s *sdk.Session
 	var answer json.RawMessage
@@ -293,7 +317,7 @@ func (c *conn) describe(ctx context.Context, s *sdk.Session) (*state.SessionSumm
 func (c *conn) settle(ctx context.Context, s *sdk.Session) error {
 	turn := ""
 	c.alone(func() {
-		if known := c.sessions[s.SessionID]; len(known.asks) == 0 {
+		if known := c.sessions[s.SessionID]; known != nil && len(known.asks) == 0 {
 			turn = known.main.turn
 		}
 	})
@@ -311,7 +335,7 @@ func (c *conn) settle(ctx context.Context, s *sdk.Session) error {
 	c.alone(func() {
 		known := c.sessions[s.SessionID]
 		switch {
-		case known.main.turn != turn:
+		case known == nil || known.main.turn != turn:
 		case known.main.concluded: // its log does not tell that it is over, once the server has ended
 			known.from = state.Source{}
 			known.main.end()

@@ -144,7 +144,7 @@ func (c *conn) release(sdk net.Conn) {
 	c.live = nil
 	c.mu.Unlock()
 	for id, s := range live {
-		c.cfg.held.take(id, -1)
+		c.cfg.held.drop(id, c)
 		_ = s.Disconnect() // it reaches nobody, and ends its goroutines
 	}
 	if sdk != nil {

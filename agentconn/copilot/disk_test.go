@@ -137,14 +137,15 @@ func TestTerminalOnDisk(t *testing.T) {
 // TestTerminalHeld: what a link to a server has is that link's.
 func TestTerminalHeld(t *testing.T) {
 	d := newDisk(t)
-	d.cfg.held.take("t1", 1)
+	link := &conn{terminal: true}
+	d.cfg.held.take("t1", link)
 	d.terminal("t1", saysHello(1)...)
 	d.terminal("t2", saysHello(1)...)
 	d.until("t2", "the other session", func(v snapshot.Session) bool { return len(v.State.Turns) == 1 })
 	if _, err := d.hub.Session("t1"); err == nil {
 		t.Error("it is followed twice")
 	}
-	d.cfg.held.take("t1", -1)
+	d.cfg.held.drop("t1", link)
 	d.until("t1", "the session that was left", func(v snapshot.Session) bool { return len(v.State.Turns) == 1 })
 }
 

@@ -2,6 +2,9 @@ package copilot
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,4 +76,53 @@ func TestToldAgain(t *testing.T) {
 	if len(v.State.Turns) != 1 || v.State.ActiveTurn == nil || v.State.ActiveTurn.ID != "m2" || shown(v) != "yes|one two!|" {
 		t.Errorf("%d turns, active %+v, %q", len(v.State.Turns), v.State.ActiveTurn, shown(v))
 	}
+}
+
+// TestOpenedElsewhere: a session that another process has opened meanwhile is not gone
+// on with: it would be a second one.
+func TestOpenedElsewhere(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.happens(id, true, event1(1, "session.idle", `{}`))
+	h.until(id, "rest", func(v snapshot.Session) bool { return v.State.ActiveTurn == nil })
+	h.server.mu.Lock()
+	h.server.inUse = []string{id}
+	h.server.mu.Unlock()
+	if err := h.hub.Send(t.Context(), id, state.UserMessage("hello?")); err == nil || !strings.Contains(err.Error(), "open in another program") {
+		t.Errorf("sent: %v", err)
+	}
+	h.server.called("session.detach", 1)
+	h.server.mu.Lock()
+	h.server.inUse = nil
+	h.server.mu.Unlock()
+	if err := h.hub.Send(t.Context(), id, state.UserMessage("hello again")); err != nil {
+		t.Error(err)
+	}
+	h.server.called("session.resume", 1)
+}
+
+// TestYield: a session that rests is left to the terminal that opens it, and one that
+// works is not.
+func TestYield(t *testing.T) {
+	t.Setenv("COPILOT_HOME", t.TempDir())
+	l := newLink(t)
+	folder := sessionFolder(l.id)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"workspace.yaml": "cwd: /w\n", "events.jsonl": "", fmt.Sprintf("inuse.%d.lock", os.Getpid()): ""} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := terminals{l.conn.cfg}.NewConn(l.hub).(*watcher)
+	l.until("a turn", func() bool { v, err := l.hub.Session(l.id); return err == nil && v.State.ActiveTurn != nil })
+	w.look(t.Context())
+	if l.conn.session(l.id) == nil {
+		t.Error("it was left in the middle of a turn")
+	}
+	l.tell(l.id, "session.idle", "{}")
+	l.until("it is followed", func() bool { w.look(t.Context()); return w.followed[l.id] != nil })
+	l.until("it is left", func() bool { return l.conn.session(l.id) == nil && len(l.said("session.detach")) == 1 })
+	w.followed[l.id].log.close()
 }
