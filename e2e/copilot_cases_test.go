@@ -36,7 +36,7 @@ func (w *world) decide(c *http.Client, path string, options ...string) {
 				continue
 			}
 			answered[action] = true
-			form := url.Values{"option": {options[0]}, "seen": {"1"}, "sure": {"1"}}
+			form := url.Values{"option": {options[0]}, "seen": {"1"}, "confirmed": {"1"}}
 			if options[0] == "reject" {
 				form.Set("reason", "put it into ./out")
 			}
@@ -121,6 +121,14 @@ func (w *world) exported(id string) []string {
 func TestCopilotCases(t *testing.T) {
 	requests := filepath.Join(t.TempDir(), "requests.jsonl")
 	w := copilotWorld(t, "-requests", requests)
+	mcp := filepath.Join(t.TempDir(), "fakemcp")
+	if out, err := exec.Command("go", "build", "-o", mcp, "nod/e2e/fakemcp").CombinedOutput(); err != nil {
+		t.Fatalf("fakemcp: %v\n%s", err, out)
+	}
+	home := strings.TrimPrefix(w.env[0], "COPILOT_HOME=")
+	if err := os.WriteFile(filepath.Join(home, "mcp-config.json"), []byte(`{"mcpServers":{"fakemcp":{"type":"local","command":"`+mcp+`","args":[],"tools":["*"]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	w.start()
 	c := w.client()
 	if err := os.WriteFile(filepath.Join(w.folder, "README.md"), []byte("read me\n"), 0o600); err != nil {
@@ -150,6 +158,47 @@ func TestCopilotCases(t *testing.T) {
 		if b, err := os.ReadFile(requests); err != nil || !strings.Contains(string(b), "put it into ./out") {
 			t.Errorf("the model was not told why: %v", err)
 		}
+	})
+	t.Run("for this session", func(t *testing.T) {
+		path := w.beginWith(c, "copilot", "script:twice")
+		w.decide(c, path, "approve-once", "approve-for-session", "reject") // the third is not asked
+		for _, file := range []string{"a.txt", "b.txt"} {
+			if _, err := os.Stat(filepath.Join(w.folder, file)); err != nil {
+				t.Errorf("%s is not there", file)
+			}
+		}
+	})
+	t.Run("a question", func(t *testing.T) {
+		path := w.beginWith(c, "copilot", "script:choose")
+		w.untilPage(c, path, "Which colour should the button be?")
+		_, page := w.get(c, path)
+		form := url.Values{"option": {"answer"}, "seen": {"1"}}
+		for _, m := range hiddenField.FindAllStringSubmatch(page, -1) {
+			form.Set(m[1], m[2])
+		}
+		field := regexp.MustCompile(`name="([^"]+)" value="green"`).FindStringSubmatch(page)
+		if field == nil {
+			t.Fatalf("there is no such choice:\n%s", page)
+		}
+		form.Set(field[1], "green")
+		if status, page := w.post(c, approvalPath.FindString(page), form); status != http.StatusOK {
+			t.Fatalf("%d %s", status, page)
+		}
+		w.untilIdle(c, path)
+		shows(t, path, "User selected: green")
+	})
+	t.Run("a form of an MCP server", func(t *testing.T) {
+		path := w.beginWith(c, "copilot", "script:form")
+		w.untilPage(c, path, "fakemcp")
+		b := newBrowser(t, phone)
+		w.login = w.mintLogin()
+		b.loggedIn(w, false)
+		b.goTo(w.base + path)
+		b.until("a card", "document.querySelector('.card button.approve')")
+		b.click(".card button.approve")
+		b.until("the form", "document.querySelector('.card button.approve') && document.querySelector('.card input:not([type=hidden])')")
+		b.click(".card button.deny")
+		w.untilIdle(c, path)
 	})
 	t.Run("a patch", func(t *testing.T) {
 		path := w.beginWith(c, "copilot", "script:patch")
@@ -201,42 +250,64 @@ func TestCopilotCases(t *testing.T) {
 	})
 }
 
-// TestCopilotSecondClient: another client of the same server answers first, and the
-// card says so.
-func TestCopilotSecondClient(t *testing.T) {
+// sharedServer is a Copilot server that nod and others use.
+type sharedServer struct {
+	*world
+	provider string // of its sessions
+	port     string
+}
+
+const sharedToken = "secret-of-the-test"
+
+func newSharedServer(t *testing.T) sharedServer {
+	t.Helper()
 	w := copilotWorld(t)
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("secret-of-the-test\n"), 0o600); err != nil {
+	if err := os.WriteFile(token, []byte(sharedToken+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := exec.Command(filepath.Join(codexDir, "copilot"), "--headless", "--no-auto-update", "--port", "0")
-	server.Env = append(append(os.Environ(), w.env...), "COPILOT_CONNECTION_TOKEN=secret-of-the-test")
+	server.Env = append(append(os.Environ(), w.env...), "COPILOT_CONNECTION_TOKEN="+sharedToken)
 	_, m := start(t, server, regexp.MustCompile(`listening on port (\d+)`))
 	w.config = filepath.Join(t.TempDir(), "config.toml")
 	if err := os.WriteFile(w.config, []byte("[[copilot.servers]]\naddress = \"127.0.0.1:"+m[1]+"\"\ntoken_file = \""+token+"\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.start()
-	c := w.client()
-	w.untilPage(c, "/", "Copilot at 127.0.0.1:"+m[1])
-	path := w.beginWith(c, "copilot@127.0.0.1:"+m[1], "script:shell")
-	w.untilPage(c, path, "Run a command?")
+	return sharedServer{w, "copilot@127.0.0.1:" + m[1], m[1]}
+}
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	client := sdk.NewClient(&sdk.ClientOptions{Connection: sdk.URIConnection{URL: "127.0.0.1:" + m[1], ConnectionToken: "secret-of-the-test"}})
+// join has another client join a session.
+func (s sharedServer) join(ctx context.Context, path string) *sdk.Session {
+	s.t.Helper()
+	client := sdk.NewClient(&sdk.ClientOptions{Connection: sdk.URIConnection{URL: "127.0.0.1:" + s.port, ConnectionToken: sharedToken}})
 	if err := client.Start(ctx); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	defer client.ForceStop()
-	s, err := client.ResumeSession(ctx, strings.TrimPrefix(path, "/s/"), &sdk.ResumeSessionConfig{
+	s.t.Cleanup(client.ForceStop)
+	other, err := client.ResumeSession(ctx, strings.TrimPrefix(path, "/s/"), &sdk.ResumeSessionConfig{
 		OnPermissionRequest: func(sdk.PermissionRequest, sdk.PermissionInvocation) (rpc.PermissionDecision, error) {
 			return &rpc.PermissionDecisionNoResult{}, nil
 		},
 	})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
+	return other
+}
+
+// TestCopilotSecondClient: another client of the same server answers first, and the
+// card says so.
+func TestCopilotSecondClient(t *testing.T) {
+	w := newSharedServer(t)
+	c := w.client()
+	w.untilPage(c, "/", "Copilot at 127.0.0.1:"+w.port)
+	path := w.beginWith(c, w.provider, "script:shell")
+	w.untilPage(c, path, "Run a command?")
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s := w.join(ctx, path)
 	events, err := s.GetEvents(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"unicode"
@@ -48,17 +49,26 @@ func readSettings(c echo.Context, f *views.Fields, st *state.Session) {
 	}
 }
 
-// queued sends a message that waits, or removes it.
+// queued sends a message that waits, alone or into the turn in progress, gives it
+// another text, or removes it.
 func (s *Server) queued(c echo.Context) error {
 	id, do := c.Param("id"), s.Hub.SendQueued
 	switch c.FormValue("do") {
 	case "send":
+	case "steer":
+		do = s.Hub.SteerQueued
 	case "remove":
 		do = s.Hub.Unqueue
+	case "edit":
+		text := c.FormValue("text")
+		if strings.TrimSpace(text) == "" {
+			return s.showSession(c, http.StatusUnprocessableEntity, id, views.Draft{Problem: "A queued message needs some words. Nothing was changed; “Remove” takes it away."})
+		}
+		do = func(ctx context.Context, id, message string) error { return s.Hub.Requeue(ctx, id, message, text) }
 	default:
 		return problemNoPage
 	}
-	return s.afterVerb(c, id, "", do(c.Request().Context(), id, c.Param("message")))
+	return s.afterVerb(c, id, views.Draft{}, do(c.Request().Context(), id, c.Param("message")))
 }
 
 func (s *Server) renameForm(c echo.Context) error {
@@ -78,7 +88,7 @@ func (s *Server) rename(c echo.Context) error {
 	if title == "" || len(title) > maxTitle || strings.ContainsFunc(title, unicode.IsControl) {
 		return s.render(c, http.StatusUnprocessableEntity, views.RenamePage(v, title, "A title is one line of up to 200 characters."))
 	}
-	return s.afterVerb(c, v.ID, "", s.Hub.Rename(c.Request().Context(), v.ID, title))
+	return s.afterVerb(c, v.ID, views.Draft{}, s.Hub.Rename(c.Request().Context(), v.ID, title))
 }
 
 // operation returns the form of the operation that an address names. One that the

@@ -121,6 +121,104 @@ func TestSteerAndQueue(t *testing.T) {
 	}
 }
 
+// TestQueueWhileATurnRuns is edited, said to the turn, and emptied with a stop.
+func TestQueueWhileATurnRuns(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	path := "/s/" + id
+	queued := regexp.MustCompile(`/s/` + id + `/queued/\w+`)
+	for _, text := range []string{"one", "two", "three"} {
+		s.post(s.in, path+"/messages", url.Values{"text": {text}, "how": {"queue"}})
+	}
+	page := s.get(s.in, path).body
+	if strings.Contains(page, "Steer with it now") || !strings.Contains(page, "Stop and empty the queue") {
+		t.Errorf("an agent that does not steer:\n%s", page)
+	}
+	s.offer(state.Offers{Steers: true})
+	if page = s.get(s.in, path).body; !strings.Contains(page, "Steer with it now") {
+		t.Error("an agent that steers is not offered to")
+	}
+	waiting := queued.FindAllString(page, -1)
+	if r := s.post(s.in, waiting[0], url.Values{"do": {"edit"}, "text": {"one, <b>better</b>"}}); r.status != http.StatusSeeOther {
+		t.Errorf("edit: %d\n%s", r.status, r.body)
+	}
+	if page := s.get(s.in, path).body; !strings.Contains(page, "one, &lt;b&gt;better&lt;/b&gt;") || strings.Join(queued.FindAllString(page, -1), " ") != strings.Join(waiting, " ") {
+		t.Errorf("after the edit:\n%s", page)
+	}
+	if r := s.post(s.in, waiting[0], url.Values{"do": {"edit"}, "text": {"  "}}); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, "needs some words") {
+		t.Errorf("an empty edit: %d", r.status)
+	}
+	if r := s.post(s.in, waiting[0], url.Values{"do": {"steer"}}); r.status != http.StatusSeeOther {
+		t.Errorf("steer: %d\n%s", r.status, r.body)
+	}
+	if r := s.post(s.in, waiting[0], url.Values{"do": {"edit"}, "text": {"too late"}}); r.status != http.StatusConflict {
+		t.Errorf("an edit of one that is gone: %d", r.status)
+	}
+	if page := s.get(s.in, path).body; !strings.Contains(page, "has not taken it yet") || len(queued.FindAllString(page, -1)) != 2 {
+		t.Errorf("after it was said:\n%s", page)
+	}
+	if r := s.post(s.in, path+"/stop", url.Values{"queue": {"empty"}}); r.status != http.StatusSeeOther {
+		t.Errorf("stop: %d\n%s", r.status, r.body)
+	}
+	if page := s.get(s.in, path).body; len(queued.FindAllString(page, -1)) > 0 || !strings.Contains(page, ">Send<") {
+		t.Errorf("after the stop:\n%s", page)
+	}
+}
+
+// TestQueueAtTheAgent is what others have queued there. It is shown while a turn runs.
+func TestQueueAtTheAgent(t *testing.T) {
+	s := newSite(t)
+	s.offer(state.Offers{Steers: true})
+	id := s.session()
+	path := "/s/" + id
+	s.apply(id, &state.SessionMetaChanged{Meta: state.Meta{state.MetaQueue: jsontext.Value(`[{"id":"7 <b>","text":"<i>theirs</i>"}]`)}})
+	page := s.get(s.in, path).body
+	if !strings.Contains(page, "&lt;i&gt;theirs") || !strings.Contains(page, path+"/queued/7%20%3Cb%3E") || !strings.Contains(page, "Stop and empty the queue") {
+		t.Errorf("it is not shown:\n%s", page)
+	}
+	s.post(s.in, path+"/queued/7%20%3Cb%3E", url.Values{"do": {"steer"}})
+	if page := s.get(s.in, path).body; !strings.Contains(page, "has not taken it yet") {
+		t.Errorf("it is not said:\n%s", page)
+	}
+	s.post(s.in, path+"/stop", nil)
+	if page := s.get(s.in, path).body; strings.Contains(page, "by another program") {
+		t.Errorf("what is not known any more is shown:\n%s", page)
+	}
+}
+
+// TestSettingsOfAMessage: one of fixed values stays as it is unless it is chosen, and a
+// risk is asked for twice.
+func TestSettingsOfAMessage(t *testing.T) {
+	s := newSite(t)
+	box := someSettings[1]
+	box.Mutable = true
+	s.agent.settings = []state.Setting{someSettings[0], box}
+	id := s.session()
+	path := "/s/" + id
+	s.apply(id, &state.SessionConfigChanged{Config: map[string]jsontext.Value{"box": jsontext.Value(`"shut"`)}})
+	s.apply(id, &state.SessionTurnComplete{TurnID: "t"})
+	if page := s.get(s.in, path).body; !strings.Contains(page, `name="set.next.box" value="" checked`) || !strings.Contains(page, "Now: Shut") || !strings.Contains(page, "Warning: all gets out.") {
+		t.Errorf("the form:\n%s", page)
+	}
+	r := s.post(s.in, path+"/messages", url.Values{"text": {"my draft"}, "set.next.box": {"open"}, "set.next.model": {"m7"}})
+	for _, want := range []string{"Tick the box", `name="sure.next.box" value="open"`, `value="open" checked`, `value="m7"`, "my draft"} {
+		if r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, want) {
+			t.Errorf("a risk: %d, no %s\n%s", r.status, want, r.body)
+		}
+	}
+	r = s.post(s.in, path+"/messages", url.Values{"text": {"my draft"}, "set.next.box": {"open"}, "sure.next.box": {"open"}, "set.next.model": {""}})
+	if r.status != http.StatusSeeOther {
+		t.Fatalf("%d\n%s", r.status, r.body)
+	}
+	v, err := s.hub.Session(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(v.State.ActiveTurn.Message.Meta[state.MessageConfig]); got != `{"box":"open"}` {
+		t.Errorf("the agent got %s", got)
+	}
+}
+
 // offer has the link offer something.
 func (s *site) offer(o state.Offers) {
 	s.hub.LinkChanged(s.t.Context(), state.Link{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1", Offers: o})

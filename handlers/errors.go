@@ -38,6 +38,8 @@ var (
 		"Post application/x-www-form-urlencoded."}
 	problemTooLarge = &userError{"too-large", http.StatusRequestEntityTooLarge, "That is too much at once",
 		"A message may have up to 1 MB. Put more into a file and name the file."}
+	problemUpload = &userError{"images-too-large", http.StatusRequestEntityTooLarge, "These images are too much at once",
+		"Nothing was sent. Go back, and choose images that have up to 10 MB together."}
 	problemNoPage = &userError{"no-such-page", http.StatusNotFound, "There is no such page",
 		"The address is wrong, or what it named is gone."}
 	problemNotOffered = &userError{"not-offered", http.StatusConflict, "The agent cannot do that now",

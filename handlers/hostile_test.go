@@ -251,7 +251,9 @@ func (f *filler) session() snapshot.Session {
 func (f *filler) pages(t *testing.T) map[string]string {
 	t.Helper()
 	s := f.session()
-	in := snapshot.Inbox{Rev: 1, Sessions: []snapshot.Session{s}, Links: []state.Link{*filled[state.Link](f)}}
+	link := *filled[state.Link](f)
+	link.Offers.ReadOnly = ""
+	in := snapshot.Inbox{Rev: 1, Sessions: []snapshot.Session{s}, Links: []state.Link{link}}
 	colours := markdown.NewHighlighter()
 	defer colours.Close()
 	sheet := views.NewSheet("e", colours, func() {})
@@ -265,7 +267,7 @@ func (f *filler) pages(t *testing.T) map[string]string {
 		}
 		pages[name] = b.String()
 	}
-	draw("session", sheet.Page("", ""))
+	draw("session", sheet.Page(views.Draft{}))
 	draw("earlier", sheet.Earlier(1, 40))
 	draw("inbox", views.InboxPage(in, views.Cursor{}))
 	draw("archive", views.ArchivePage(in.Sessions, ""))
@@ -290,10 +292,22 @@ func (f *filler) pages(t *testing.T) map[string]string {
 		Schema: state.ConfigSchema{Properties: map[string]state.ConfigPropertySchema{"name": *filled[state.ConfigPropertySchema](f)}},
 		Values: map[string]jsontext.Value{"name": f.json("ConfigPropertySchema.Enum")},
 	}
-	resting.State, resting.Parent, resting.Link.Offers.Operations = &st, "", []state.Operation{operation}
+	resting.State, resting.Parent, resting.Link.Offers.Operations, resting.Link.Offers.ReadOnly = &st, "", []state.Operation{operation}, ""
 	quiet := views.NewSheet("e", colours, func() {})
 	quiet.Show(t.Context(), resting, in, nil)
-	draw("resting", quiet.Page("", ""))
+	draw("resting", quiet.Page(views.Draft{}))
+	watched := resting
+	watched.Link.Offers.ReadOnly = s.Link.Offers.ReadOnly
+	only := views.NewSheet("e", colours, func() {})
+	only.Show(t.Context(), watched, in, nil)
+	draw("watched", only.Page(views.Draft{}))
+	busy, is := s, *s.State
+	queue := f.json("nod.queue")
+	is.Meta = state.Meta{state.MetaQueue: slices.Concat([]byte(`[{"id":`), queue, []byte(`,"text":`), queue, []byte(`}]`))}
+	busy.State, busy.Parent, busy.Link.Offers.ReadOnly = &is, "", ""
+	working := views.NewSheet("e", colours, func() {})
+	working.Show(t.Context(), busy, in, nil)
+	draw("busy", working.Page(views.Draft{}))
 	for i := range snapshot.PartCount(s.State, 0) {
 		draw(fmt.Sprint("whole ", i), views.WholePage(s, 0, i))
 	}
@@ -410,15 +424,15 @@ func in(n *html.Node, classes ...string) bool {
 var notShown = strings.Fields(`
 	ActiveTurn.ID AgentSelection.URI Answer.Secret Answer.Selected Answer.Text Approval.Actor Approval.Digest Approval.ID Approval.Nonce
 	ChangesetSummary.Description ChangesetSummary.Label ChangesetSummary.URITemplate Child.ID Child.URI CommandPart.CommandID
-	CommandPart.CommandLine ConfigPropertySchema.Default ConfigPropertySchema.Description ConfigPropertySchema.Enum
-	ConfigPropertySchema.EnumDescriptions ConfigPropertySchema.Properties(key) ConfigPropertySchema.Required
+	CommandPart.CommandLine ConfigPropertySchema.Default ConfigPropertySchema.Description
+	ConfigPropertySchema.Properties(key) ConfigPropertySchema.Required
 	ConfigPropertySchema.Type ConfigSchema.Properties(key) ConfigSchema.Required ConfigSchema.Type
 	ContentRefPart.ContentType Customization.ClientID Customization.Contents Customization.Description Customization.Globs Customization.ID
 	Customization.Meta Customization.Meta(key) Customization.Name Customization.Nonce Customization.Type Customization.URI
 	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Answers(key) Decision.OptionID Detail.Option ErrorInfo.ErrorType ErrorInfo.Stack
 	FileSide.Content FileSide.URI Icon.ContentType Icon.Sizes Icon.Src Icon.Theme InputAnswer.FreeformValues InputAnswerValue.FreeformValues
 	InputAnswerValue.Kind InputAnswerValue.Value InputRequest.Answers(key) InputRequest.ID Link.Epoch MarkdownPart.ID MarkdownPart.Meta MarkdownPart.Meta(key)
-	Message.Meta Message.Meta(key) MessageAttachment.ContentType MessageAttachment.Data MessageAttachment.DisplayKind MessageAttachment.Label
+	Message.Meta Message.Meta(key) MessageAttachment.ContentType MessageAttachment.Data MessageAttachment.DisplayKind
 	MessageAttachment.Meta MessageAttachment.Meta(key) MessageAttachment.ModelRepresentation MessageAttachment.Type MessageAttachment.URI Link.Key
 	MessageOrigin.Kind ModelSelection.Config ModelSelection.Config(key) NotificationPart.Meta NotificationPart.Meta(key) OpaquePart.Kind
 	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type Operation.Name Setting.Name ProjectInfo.DisplayName ProjectInfo.URI

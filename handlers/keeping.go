@@ -17,14 +17,14 @@ func (s *Server) archived(c echo.Context) error {
 func (s *Server) archive(c echo.Context) error {
 	id := c.Param("id")
 	if err := s.Hub.Archive(c.Request().Context(), id, true); err != nil {
-		return s.afterVerb(c, id, "", err)
+		return s.afterVerb(c, id, views.Draft{}, err)
 	}
 	return s.goTo(c, "/")
 }
 
 func (s *Server) unarchive(c echo.Context) error {
 	id := c.Param("id")
-	return s.afterVerb(c, id, "", s.Hub.Archive(c.Request().Context(), id, false))
+	return s.afterVerb(c, id, views.Draft{}, s.Hub.Archive(c.Request().Context(), id, false))
 }
 
 func (s *Server) deleteForm(c echo.Context) error {
@@ -38,7 +38,7 @@ func (s *Server) deleteForm(c echo.Context) error {
 func (s *Server) delete(c echo.Context) error {
 	id := c.Param("id")
 	if err := s.Hub.Delete(c.Request().Context(), id); err != nil {
-		return s.afterVerb(c, id, "", err)
+		return s.afterVerb(c, id, views.Draft{}, err)
 	}
 	s.Log.Info("a session was deleted", "session", id, "device", device(c).ID)
 	return s.goTo(c, "/")

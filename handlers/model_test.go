@@ -264,7 +264,7 @@ func (p *play) lingered() {
 // open loads the page.
 func (p *play) open() *viewer {
 	p.say("a page is drawn")
-	page, err := p.feeds.page(p.Context(), p.id, func(s *views.Sheet) templ.Component { return s.Page("", "") })
+	page, err := p.feeds.page(p.Context(), p.id, func(s *views.Sheet) templ.Component { return s.Page(views.Draft{}) })
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -35,10 +35,13 @@ type Hub interface {
 	Steer(ctx context.Context, id string, m state.Message) error
 	Queue(ctx context.Context, id string, m state.Message) error
 	SendQueued(ctx context.Context, id, message string) error
+	SteerQueued(ctx context.Context, id, message string) error
+	Requeue(ctx context.Context, id, message, text string) error
 	Unqueue(ctx context.Context, id, message string) error
 	Rename(ctx context.Context, id, title string) error
 	Operate(ctx context.Context, id, operation string, args map[string]string) (other string, err error)
 	Stop(ctx context.Context, id string) error
+	StopAll(ctx context.Context, id string) error
 	Archived() []snapshot.Session
 	Archive(ctx context.Context, id string, archived bool) error
 	Delete(ctx context.Context, id string) error
@@ -112,11 +115,11 @@ var routes = []route{
 	{"GET", "/new", operator, (*Server).newForm},
 	{"POST", "/new", operator, (*Server).create},
 
-	{"GET", "/s/:id", operator, (*Server).session},           // id: of a session
-	{"GET", "/s/:id/live", operator, (*Server).sessionLive},  // ?since=cursor
-	{"POST", "/s/:id/messages", operator, (*Server).message}, // text; how: steer, queue or nothing
-	{"POST", "/s/:id/stop", operator, (*Server).stop},
-	{"POST", "/s/:id/queued/:message", operator, (*Server).queued}, // do: send or remove
+	{"GET", "/s/:id", operator, (*Server).session},                 // id: of a session
+	{"GET", "/s/:id/live", operator, (*Server).sessionLive},        // ?since=cursor
+	{"POST", messagesPath, operator, (*Server).message},            // text, paths, images; how: steer, queue or nothing
+	{"POST", "/s/:id/stop", operator, (*Server).stop},              // queue: empty or nothing
+	{"POST", "/s/:id/queued/:message", operator, (*Server).queued}, // do: send, steer, remove or edit; text
 	{"GET", "/s/:id/rename", operator, (*Server).renameForm},
 	{"POST", "/s/:id/rename", operator, (*Server).rename},                               // title
 	{"GET", "/s/:id/do/:operation", operator, (*Server).operationForm},                  // operation: by its name
@@ -143,6 +146,9 @@ var routes = []route{
 	{"GET", "/approvals/:id/raw", operator, (*Server).requestRaw},
 }
 
+// messagesPath is the one route that takes images, and has a limit of its own for them.
+const messagesPath = "/s/:id/messages"
+
 // bodyLimit bounds every form; a prompt with a pasted log fits.
 const bodyLimit = "1M"
 
@@ -154,7 +160,7 @@ func New(cfg Config) *Server {
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.showError
 	e.IPExtractor = echo.ExtractIPDirect()
-	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimit(bodyLimit), middleware.GzipWithConfig(middleware.GzipConfig{
+	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: bodyLimit, Skipper: uploads}), middleware.GzipWithConfig(middleware.GzipConfig{
 		Skipper: func(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/live") }, // streams see to it themselves
 	}))
 	g := e.Group(cfg.BasePath)

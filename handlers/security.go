@@ -129,7 +129,7 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
 			if r.Method == http.MethodPost {
-				if err := checkForm(r); err != nil {
+				if err := checkForm(r, uploads(c)); err != nil {
 					return err
 				}
 			}
@@ -150,9 +150,9 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 
 // checkForm takes only what a form of ours would send. A browser always says
 // where a post comes from.
-func checkForm(r *http.Request) error {
+func checkForm(r *http.Request, upload bool) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/x-www-form-urlencoded" {
+	if err != nil || kind != "application/x-www-form-urlencoded" && !upload {
 		return problemForm
 	}
 	if len(r.Cookies()) > 0 && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {

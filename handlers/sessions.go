@@ -84,19 +84,16 @@ func (s *Server) create(c echo.Context) error {
 	}
 	s.Log.Warn("no session", "provider", f.Provider, "err", err)
 	if id != "" { // the session is there, the message is not
-		return s.showSession(c, http.StatusBadGateway, id, f.Prompt, words)
+		return s.showSession(c, http.StatusBadGateway, id, views.Draft{Text: f.Prompt, Problem: words})
 	}
 	return again(http.StatusBadGateway, "", words)
 }
 
 // checkFolder returns the folder in its whole form, or a sentence about it.
 func checkFolder(path string) (folder, problem string) {
-	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", "nod does not know your home folder. Type the whole path."
-		}
-		path = home + rest
+	path, problem = fromHome(path)
+	if problem != "" {
+		return "", problem
 	}
 	if !filepath.IsAbs(path) {
 		return "", "Type the whole path of the folder, beginning with a slash."
@@ -112,12 +109,25 @@ func checkFolder(path string) (folder, problem string) {
 	return filepath.Clean(path), ""
 }
 
-func (s *Server) session(c echo.Context) error {
-	return s.showSession(c, http.StatusOK, c.Param("id"), "", "")
+// fromHome puts the home folder in the place of a tilde.
+func fromHome(path string) (whole, problem string) {
+	rest, ok := strings.CutPrefix(path, "~")
+	if !ok || rest != "" && rest[0] != '/' {
+		return path, ""
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", "nod does not know your home folder. Type the whole path."
+	}
+	return home + rest, ""
 }
 
-func (s *Server) showSession(c echo.Context, status int, id, draft, problem string) error {
-	page, err := s.feeds.page(c.Request().Context(), id, func(sheet *views.Sheet) templ.Component { return sheet.Page(draft, problem) })
+func (s *Server) session(c echo.Context) error {
+	return s.showSession(c, http.StatusOK, c.Param("id"), views.Draft{})
+}
+
+func (s *Server) showSession(c echo.Context, status int, id string, draft views.Draft) error {
+	page, err := s.feeds.page(c.Request().Context(), id, func(sheet *views.Sheet) templ.Component { return sheet.Page(draft) })
 	if err != nil {
 		return err
 	}
@@ -139,11 +149,27 @@ func (s *Server) earlier(c echo.Context) error {
 }
 
 func (s *Server) message(c echo.Context) error {
-	id, text := c.Param("id"), c.FormValue("text")
-	if strings.TrimSpace(text) == "" {
-		return s.showSession(c, http.StatusUnprocessableEntity, id, text, "Write a message first.")
+	id := c.Param("id")
+	if err := readUpload(c); err != nil {
+		return err
 	}
-	m := state.UserMessage(text)
+	v, err := s.Hub.Session(id)
+	if err != nil {
+		return err
+	}
+	draft := views.Draft{Text: c.FormValue("text"), Paths: c.FormValue("paths")}
+	again := func(problem string) error {
+		draft.Problem = problem
+		return s.showSession(c, http.StatusUnprocessableEntity, id, draft)
+	}
+	if strings.TrimSpace(draft.Text) == "" {
+		return again("Write a message first.")
+	}
+	m := state.UserMessage(draft.Text)
+	var problem string
+	if m.Attachments, problem = attachments(c, v); problem != "" {
+		return again(problem)
+	}
 	send := s.Hub.Send
 	switch c.FormValue("how") {
 	case "steer":
@@ -151,13 +177,10 @@ func (s *Server) message(c echo.Context) error {
 	case "queue":
 		send = s.Hub.Queue
 	default:
-		v, err := s.Hub.Session(id)
-		if err != nil {
-			return err
-		}
 		f := views.MessageFields(v.State)
 		if readSettings(c, &f, v.State); f.Problem != "" {
-			return s.showSession(c, http.StatusUnprocessableEntity, id, text, f.Problem)
+			draft.Next = f
+			return again("")
 		}
 		if len(f.Values) > 0 {
 			raw, err := json.Marshal(f.Values)
@@ -167,17 +190,20 @@ func (s *Server) message(c echo.Context) error {
 			m.Meta = state.Meta{state.MessageConfig: raw}
 		}
 	}
-	return s.afterVerb(c, id, text, send(c.Request().Context(), id, m))
+	return s.afterVerb(c, id, draft, send(c.Request().Context(), id, m))
 }
 
 func (s *Server) stop(c echo.Context) error {
-	id := c.Param("id")
-	return s.afterVerb(c, id, "", s.Hub.Stop(c.Request().Context(), id))
+	id, stop := c.Param("id"), s.Hub.Stop
+	if c.FormValue("queue") == "empty" {
+		stop = s.Hub.StopAll
+	}
+	return s.afterVerb(c, id, views.Draft{}, stop(c.Request().Context(), id))
 }
 
 // afterVerb shows the session again: anew, or with what was typed and why it
 // was not taken.
-func (s *Server) afterVerb(c echo.Context, id, draft string, err error) error {
+func (s *Server) afterVerb(c echo.Context, id string, draft views.Draft, err error) error {
 	if err == nil {
 		return s.goTo(c, "/s/"+id+"#now")
 	}
@@ -190,5 +216,6 @@ func (s *Server) afterVerb(c echo.Context, id, draft string, err error) error {
 	if errors.Is(err, hub.ErrTurnOpen) || errors.Is(err, hub.ErrNoTurn) || errors.Is(err, hub.ErrSubagent) || errors.Is(err, hub.ErrNoMessage) {
 		status = http.StatusConflict
 	}
-	return s.showSession(c, status, id, draft, words)
+	draft.Problem = words
+	return s.showSession(c, status, id, draft)
 }

@@ -1,6 +1,9 @@
 package state
 
 import (
+	"encoding/json"
+	"slices"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -9,6 +12,7 @@ import (
 type Offers struct {
 	Operations []Operation
 	Steers     bool   // takes a message while a turn runs
+	Attaches   bool   // takes files and images with a message
 	ReadOnly   string // why nod only looks on, and where to write and answer; "" if it does not
 	Terminal   string // command that opens a session in a terminal, without the session's id at its end; "": none does
 }
@@ -52,6 +56,10 @@ func (s Setting) Choice(value string) (Choice, bool) {
 	return Choice{}, false
 }
 
+// riskyKey is the key, in the _meta of a property of a session's configuration, of the
+// values that are asked for a second time. AHP has no word for that.
+const riskyKey = "nod.risky"
+
 // SessionConfig returns settings as AHP has them in a session, with no values.
 func SessionConfig(settings []Setting) *SessionConfigState {
 	if len(settings) == 0 {
@@ -60,14 +68,44 @@ func SessionConfig(settings []Setting) *SessionConfigState {
 	c := &SessionConfigState{Schema: ConfigSchema{Type: "object", Properties: map[string]ConfigPropertySchema{}}, Values: map[string]jsontext.Value{}}
 	for _, s := range settings {
 		p := ConfigPropertySchema{Type: "string", Title: s.Title, SessionMutable: &s.Mutable}
-		if !s.Open {
-			for _, c := range s.Choices {
-				p.Enum, p.EnumLabels = append(p.Enum, c.Value), append(p.EnumLabels, c.Label)
+		var risky []string
+		for _, c := range s.Choices {
+			if s.Open {
+				continue
 			}
+			p.Enum, p.EnumLabels = append(p.Enum, c.Value), append(p.EnumLabels, c.Label)
+			if s.Mutable { // it may be chosen again
+				p.EnumDescriptions = append(p.EnumDescriptions, c.Description)
+				if c.Risky {
+					risky = append(risky, c.Value)
+				}
+			}
+		}
+		if risky != nil {
+			raw, _ := json.Marshal(map[string]any{"_meta": map[string]any{riskyKey: risky}}) // strings always encode
+			p.Unknown = (*jsontext.Value)(&raw)
 		}
 		c.Schema.Properties[s.Name] = p
 	}
 	return c
+}
+
+// Choices returns what can be chosen of a property that has fixed values.
+func (p ConfigPropertySchema) Choices() (out []Choice) {
+	var more struct {
+		Meta map[string][]string `json:"_meta"`
+	}
+	_ = json.Unmarshal(Value(p.Unknown), &more) // nothing, mostly
+	at := func(list []string, i int) string {
+		if i < len(list) {
+			return list[i]
+		}
+		return ""
+	}
+	for i, v := range p.Enum {
+		out = append(out, Choice{Value: v, Label: at(p.EnumLabels, i), Description: at(p.EnumDescriptions, i), Risky: slices.Contains(more.Meta[riskyKey], v)})
+	}
+	return out
 }
 
 // Older is a session that an agent keeps and that nod may not know.
@@ -87,3 +125,19 @@ type OlderPage struct {
 // MessageConfig is the key, in a Message's _meta, of the settings that a person
 // has chosen with it: an object of strings by their names.
 const MessageConfig = "nod.config"
+
+// MetaQueue is the key, in a session's _meta, of the messages that wait at its agent
+// because other clients have queued them there: a list of Waiting.
+const MetaQueue = "nod.queue"
+
+// Waiting is a message that waits at an agent.
+type Waiting struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// Waits returns the messages that wait at an agent, by its session's _meta.
+func Waits(m Meta) (list []Waiting) {
+	_ = json.Unmarshal(m[MetaQueue], &list) // nothing, mostly
+	return list
+}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/base64"
 	"net/url"
 	"slices"
 	"strconv"
@@ -254,6 +255,26 @@ type MessageAttachment struct {
 	Meta                Meta           `json:"_meta,omitzero"`
 
 	Unknown *jsontext.Value `json:",embed"`
+}
+
+// Light returns the message without the data that go along with it, which its agent
+// has: a session's state names them and says how long they are.
+func (m Message) Light() Message {
+	m.Attachments = slices.Clone(m.Attachments)
+	for i, a := range m.Attachments {
+		if a.Data != nil {
+			m.Attachments[i].Data, m.Attachments[i].SizeHint = nil, new(a.Size())
+		}
+	}
+	return m
+}
+
+// Size is how long the attachment is, in bytes; 0 if that is not known.
+func (a MessageAttachment) Size() int64 {
+	if a.Data != nil {
+		return int64(base64.StdEncoding.DecodedLen(len(*a.Data)) - strings.Count((*a.Data)[max(0, len(*a.Data)-2):], "="))
+	}
+	return Value(a.SizeHint)
 }
 
 // TextPosition counts from 0 (schema TextPosition).

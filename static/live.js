@@ -11,6 +11,7 @@
 //   data-get="id" on a link                         fetch that element in its place
 //   <time datetime>                                 shown as an age
 //   <input name="seen">                             filled when a person answers here
+//   <input name="images">                           takes what is pasted beside it
 (() => {
   'use strict';
   const doc = document;
@@ -56,6 +57,16 @@
       e.preventDefault();
       form.requestSubmit();
     }
+  });
+
+  // An image that is pasted goes to those that are chosen.
+  on(doc, 'paste', e => {
+    const input = e.target.form?.elements.images, { files } = e.clipboardData;
+    if (!input || !files.length) return;
+    const all = new DataTransfer();
+    for (const f of [...input.files, ...files]) all.items.add(f);
+    input.files = all.files;
+    input.closest('details').open = true;
   });
 
   // ---- applying parts ----

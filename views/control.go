@@ -3,6 +3,8 @@ package views
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,6 +31,7 @@ func sessionID(uri string) string { return uri[strings.LastIndexByte(uri, '/')+1
 type property struct {
 	name, title, word string
 	mutable           bool
+	choices           []state.Choice // the only values, nil if there are others
 }
 
 // configOf lists the settings of a session in the order of their titles.
@@ -37,7 +40,7 @@ func configOf(s *state.Session) (out []property) {
 		return nil
 	}
 	for name, p := range s.Config.Schema.Properties {
-		x := property{name: name, title: p.Title, mutable: state.Value(p.SessionMutable)}
+		x := property{name: name, title: p.Title, mutable: state.Value(p.SessionMutable), choices: p.Choices()}
 		_ = json.Unmarshal(s.Config.Values[name], &x.word) // none is in force
 		if i := slices.Index(p.Enum, x.word); i >= 0 && i < len(p.EnumLabels) {
 			x.word = p.EnumLabels[i]
@@ -57,6 +60,14 @@ func queueWords(s *state.Session) string {
 		return "Queued. The last turn did not complete, so they wait for you:"
 	}
 	return "Queued. They wait for you:"
+}
+
+// queuedID is the id of a queued message's form: what is typed into it stays there
+// when another one is gone.
+func queuedID(m state.PendingMessage) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(m.ID)) // it never fails
+	return fmt.Sprintf("q%x", h.Sum64())
 }
 
 // triedWords tell what became of a queued message that nod has tried to send.
@@ -85,8 +96,27 @@ func keepers(links []state.Link) []state.Link {
 	return slices.DeleteFunc(Offered(links), func(l state.Link) bool { return !l.Keeps })
 }
 
+// queues reports whether something waits, here or at the agent.
+func queues(s *state.Session) bool {
+	return len(s.QueuedMessages) > 0 || s.SteeringMessage != nil || len(state.Waits(s.Meta)) > 0
+}
+
+// maxAttached is how many attachments of a message are named.
+const maxAttached = 20
+
+// next are the fields of the settings of the next message.
+func (v sessionView) next() Fields {
+	if len(v.draft.Next.Settings) > 0 {
+		return v.draft.Next
+	}
+	return MessageFields(v.State)
+}
+
 // nextWords lead to the settings of the next message.
 func nextWords(f Fields) string {
+	if len(f.Settings) > 2 {
+		return "Other settings from here on"
+	}
 	titles := make([]string, len(f.Settings))
 	for i, s := range f.Settings {
 		titles[i] = strings.ToLower(s.Title)

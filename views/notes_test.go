@@ -31,7 +31,7 @@ func pageOf(t *testing.T, meta state.Meta, parts ...state.ResponsePart) string {
 	}
 	sheet := NewSheet("e", nil, func() {})
 	sheet.Show(t.Context(), snapshot.Session{ID: "id", Seq: 1, State: st}, snapshot.Inbox{}, nil)
-	return rendered(t.Context(), sheet.Page("", ""))
+	return rendered(t.Context(), sheet.Page(Draft{}))
 }
 
 const nasty = "\x1b[31m<script>x</script>&amp;"
@@ -98,12 +98,36 @@ func TestHeadSaysHowFull(t *testing.T) {
 
 // TestHeadSaysTotals of a session that was put away, if it has changed something.
 func TestHeadSaysTotals(t *testing.T) {
-	if page := pageOf(t, metaOf(t, map[string]any{"nod.totals": map[string]int{"added": 7, "removed": 1, "files": 2}})); !strings.Contains(page, "+7 −1 lines in 2 files") {
+	if page := pageOf(t, metaOf(t, map[string]any{"nod.totals": map[string]any{"added": 7, "removed": 1, "files": 2, "requests": 1.5}})); !strings.Contains(page, "+7 −1 lines in 2 files · 1.5 premium requests") {
 		t.Errorf("%s", page)
 	}
 	for _, odd := range []any{nasty, map[string]any{"files": 0}, map[string]any{"files": nasty}} {
 		if page := pageOf(t, metaOf(t, map[string]any{"nod.totals": odd})); strings.Contains(page, "lines in") {
 			t.Errorf("%v is shown", odd)
+		}
+	}
+}
+
+// TestTurnThatNobodyAskedFor does not look as if a person had asked, except in a
+// sub-agent's session, where the agent that has started it asks.
+func TestTurnThatNobodyAskedFor(t *testing.T) {
+	alone := func(parent, text string) string {
+		st := &state.Session{
+			Summary: &state.SessionSummary{Resource: "ahp-session:/id"},
+			Turns:   []*state.Turn{{ID: "t", State: state.TurnComplete, Message: state.Message{Text: text, Origin: state.MessageOrigin{Kind: "systemNotification"}}}},
+		}
+		sheet := NewSheet("e", nil, func() {})
+		sheet.Show(t.Context(), snapshot.Session{ID: "id", Seq: 1, Parent: parent, State: st}, snapshot.Inbox{}, nil)
+		return rendered(t.Context(), sheet.Page(Draft{}))
+	}
+	for _, c := range []struct{ parent, text, want string }{
+		{"", "", `<p class="divide"><bdi>The agent goes on by itself</bdi></p>`},
+		{"p", "", `<p class="divide"><bdi>The agent goes on by itself</bdi></p>`},
+		{"", nasty, `<p class="divide"><bdi>&lt;script&gt;x&lt;/script&gt;&amp;amp;</bdi></p>`},
+		{"p", "look", `<div class="ask"><bdi>look</bdi></div>`},
+	} {
+		if page := alone(c.parent, c.text); !strings.Contains(page, c.want) {
+			t.Errorf("%q %q: %s", c.parent, c.text, page)
 		}
 	}
 }

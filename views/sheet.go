@@ -182,11 +182,10 @@ func (s *Sheet) grows(p snapshot.Part) bool {
 	return t != nil && p.Turn == len(s.view.State.Turns) && p.Index == t.ResponseParts.Len()-1
 }
 
-// Page is the whole page. draft is what was typed and could not be sent, and
-// problem why.
-func (s *Sheet) Page(draft, problem string) templ.Component {
+// Page is the whole page.
+func (s *Sheet) Page(draft Draft) templ.Component {
 	v := s.view
-	v.draft, v.problem = draft, problem
+	v.draft = draft
 	return sessionPage(v, s.Cursor())
 }
 

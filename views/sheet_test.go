@@ -53,7 +53,7 @@ func TestColoursAfterLongQuiet(t *testing.T) {
 	v := snapshot.Session{ID: "x", Seq: 1, State: &state.Session{Summary: new(state.SessionSummary), Turns: []*state.Turn{turn}}}
 	s.Show(t.Context(), v, snapshot.Inbox{Rev: 1}, nil)
 	var page bytes.Buffer
-	if err := s.Page("", "").Render(t.Context(), &page); err != nil {
+	if err := s.Page(Draft{}).Render(t.Context(), &page); err != nil {
 		t.Fatal(err)
 	}
 	at := s.Cursor()

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -210,13 +211,34 @@ func contextWords(s *state.Session) string {
 	return fmt.Sprintf("context %d %% of %s", c.Tokens*100/c.Window, count(c.Window))
 }
 
-// totalWords tell what a session had come to when it was last put away.
-func totalWords(s *state.Session) string {
-	var t struct{ Added, Removed, Files int }
-	if json.Unmarshal(s.Meta["nod.totals"], &t) != nil || t.Files <= 0 {
+// byItself says why an agent has begun a turn that nobody has asked for; "" if somebody
+// has. A sub-agent is always asked by the agent that has started it.
+func byItself(s snapshot.Session, n int) string {
+	m := snapshot.Message(s.State, n)
+	if m.Origin.Kind != "systemNotification" || s.Parent != "" && m.Text != "" {
 		return ""
 	}
-	return fmt.Sprintf("+%d −%d lines in %s", t.Added, t.Removed, plural(t.Files, "file", "files"))
+	return cmp.Or(first(m.Text, maxAlone), "The agent goes on by itself")
+}
+
+// maxAlone bounds what is shown of what an agent says to itself, in bytes.
+const maxAlone = 300
+
+// totalWords tell what a session had come to when it was last put away.
+func totalWords(s *state.Session) string {
+	var t struct {
+		Added, Removed, Files int
+		Requests              float64
+	}
+	_ = json.Unmarshal(s.Meta["nod.totals"], &t) // absent or odd: nothing
+	var words []string
+	if t.Files > 0 {
+		words = append(words, fmt.Sprintf("+%d −%d lines in %s", t.Added, t.Removed, plural(t.Files, "file", "files")))
+	}
+	if t.Requests > 0 {
+		words = append(words, fmt.Sprintf("%g premium requests", t.Requests))
+	}
+	return strings.Join(words, " · ")
 }
 
 // whereWords tell what a command does and where it runs, if that is not the

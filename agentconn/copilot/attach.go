@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/github/copilot-sdk/go"
@@ -58,12 +59,14 @@ func noSwitch(sdk.AutoModeSwitchRequest, sdk.AutoModeSwitchInvocation) (sdk.Auto
 
 var errNotHere = errors.New("copilot: questions are answered by their ids")
 
-// create starts a session and makes it known.
+// create starts a session and makes it known, once it has the settings that were
+// chosen for it.
 func (c *conn) create(ctx context.Context, id string, n state.NewSession) error {
 	if err := c.authorized(ctx); err != nil {
 		return err
 	}
 	c.alone(func() { c.enter(id) })
+	var answer json.RawMessage
 	err := c.callFor(ctx, "session.create", id, func(ctx context.Context) error {
 		cfg := c.cfg.create(n)
 		cfg.SessionID = id
@@ -73,15 +76,26 @@ func (c *conn) create(ctx context.Context, id string, n state.NewSession) error 
 		}
 		return err
 	}, func(raw json.RawMessage) error {
-		err := c.begin(id, &state.SessionSummary{
-			Resource: uriOf(id), Provider: c.room.provider, Status: state.StatusIdle, CreatedAt: time.Now().UnixMilli(), ModifiedAt: time.Now().UnixMilli(),
-			WorkingDirectory: new(state.FileURI(n.Folder)),
-		}, raw)
-		if err == nil {
-			c.sessions[id].caughtUp(c.recording())
-		}
-		return err
+		answer = raw
+		return nil
 	})
+	if err == nil {
+		if err = c.choose(ctx, id, atFirst(n.Config), map[string]string{settingMode: string(rpc.SessionModeInteractive)}); err != nil {
+			// Nobody knows it yet. If it stays, it stays empty.
+			_ = c.call(ctx, func(ctx context.Context) error { return c.client.DeleteSession(ctx, id) })
+		}
+	}
+	if err == nil {
+		c.alone(func() {
+			err = c.begin(id, &state.SessionSummary{
+				Resource: uriOf(id), Provider: c.room.provider, Status: state.StatusIdle, CreatedAt: time.Now().UnixMilli(), ModifiedAt: time.Now().UnixMilli(),
+				WorkingDirectory: new(state.FileURI(n.Folder)),
+			}, answer)
+			if err == nil {
+				c.sessions[id].caughtUp(c.recording())
+			}
+		})
+	}
 	if err != nil {
 		c.leave(id)
 		return err
@@ -106,12 +120,23 @@ func (c *conn) leave(id string) {
 // tune sets what only an open session takes. With script safety an approval for the
 // session is one for the commands that it names; without, for nothing. A session that
 // nod has started follows the permanent rules of its folder, as one in a terminal
-// does; in somebody else's nothing is changed.
+// does; in somebody else's nothing is changed. What is in force and what waits is known
+// then.
 func (c *conn) tune(ctx context.Context, id, folder string, own bool) error {
 	s := c.session(id)
 	if s == nil {
 		return errLost
 	}
+	var reading sync.WaitGroup // each call takes its time, so they are made at once
+	defer reading.Wait()
+	for _, read := range []func(context.Context, *sdk.Session) error{c.readMode, c.readModel, c.readPermissions} {
+		reading.Go(func() {
+			if err := read(ctx, s); err != nil {
+				c.log.Debug("a setting that is in force is not known", "session", id, "err", err)
+			}
+		})
+	}
+	reading.Go(func() { c.readQueue(id) })
 	err := c.call(ctx, func(ctx context.Context) error {
 		_, err := s.RPC.Options.Update(ctx, &rpc.SessionUpdateOptionsParams{EnableScriptSafety: new(true)})
 		return err
@@ -160,13 +185,10 @@ func (c *conn) hold(id string, s *sdk.Session) {
 	}
 }
 
-// ready is what session.create and session.resume are answered with.
+// opened is what session.create and session.resume are answered with.
 type opened struct {
-	ModelState struct {
-		ModelID string `json:"modelId"`
-		Effort  string `json:"reasoningEffort"`
-	} `json:"modelState"`
-	Mode string `json:"mode"`
+	Model currentModel `json:"modelState"`
+	Mode  string       `json:"mode"`
 }
 
 // begin makes a session known to the hub. The reader calls it.
@@ -176,15 +198,14 @@ func (c *conn) begin(id string, m *state.SessionSummary, raw json.RawMessage) er
 	if err := json.Unmarshal(raw, &o); err != nil {
 		return err
 	}
-	actions := []state.Action{&state.SessionReady{}}
-	if o.ModelState.ModelID != "" {
-		actions = append(actions, &state.SessionModelChanged{Model: state.ModelSelection{ID: plain.Shorten(o.ModelState.ModelID, 100)}})
-	}
-	st, err := c.room.sink.Begin(c.recording(), c.room.key, m, nil, actions...)
+	st, err := c.room.sink.Begin(c.recording(), c.room.key, m, state.SessionConfig(settings(nil)), &state.SessionReady{})
 	if err != nil {
 		return err
 	}
 	s.recall(st, c.room.sink.Open(c.recording(), c.room.key))
+	s.main.modelIs(o.Model.ID)
+	s.main.configure(map[string]string{settingMode: o.Mode, settingEffort: o.Model.Effort})
+	s.flush(c.recording())
 	s.gathers = len(st.Turns) == 0 && st.ActiveTurn == nil // nod knows nothing of it yet
 	return nil
 }

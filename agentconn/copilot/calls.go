@@ -132,6 +132,9 @@ func (p toolStart) row() row {
 		r.does = plain.Joined(": ", title, plain.Shorten(in.Intent, plain.MaxNote))
 	case "task":
 		r.name, r.does, r.input = "Sub-agent", plain.Joined(": ", "Start a sub-agent", plain.Shorten(cmp.Or(in.Description, in.Name), 200)), plain.Cut(in.Prompt, plain.MaxInput)
+	case "read_agent":
+		r.name = "Read a sub-agent"
+		r.does = "Read what the sub-agent has found"
 	case "skill":
 		r.does = plain.Joined(" ", "Use the skill", plain.Shorten(in.Skill, 200))
 	default:
@@ -428,11 +431,11 @@ func (s *session) shellEnded(shell string, code *int64) {
 }
 
 // text is what a call has returned. What is read from a file the CLI tells to people
-// as a diff, and what is no text only in blocks.
+// as a diff, what a sub-agent has found not at all, and what is no text only in blocks.
 func (p toolEnd) text(tool string) string {
 	r := p.Result
 	said := cmp.Or(r.DetailedContent, r.Content)
-	if tool == "view" {
+	if tool == "view" || tool == "read_agent" {
 		said = cmp.Or(r.Content, r.DetailedContent)
 	}
 	others := slices.DeleteFunc(append(slices.Clone(r.Contents), r.Binaries...), func(b block) bool { return b.said() != "" && said != "" })

@@ -33,12 +33,11 @@ const (
 
 // dialled is a connection to a server.
 type dialled struct {
-	wire     net.Conn
-	token    string
-	epoch    string // of one run of the server
-	lasting  bool   // what runs there goes on without nod
-	notice   string // what to know about this way, after the version
-	terminal string // command that joins a session in a terminal; "": none does
+	wire    net.Conn
+	token   string
+	epoch   string // of one run of the server
+	lasting bool   // what runs there goes on without nod
+	notice  string // what to know about this way, after the version
 }
 
 // conn is a link to one server and the sessions on it. The goroutine that reads owns
@@ -82,6 +81,7 @@ func newConn(a agentconn.Adapter, cfg Config, sink agentconn.Sink, open func(con
 		sessions: map[string]*session{}, tried: map[string]time.Time{}, live: map[string]*sdk.Session{},
 	}
 	c.room.rests = func(id string) { c.running.Go(func() { c.mark(id) }) }
+	c.room.queues = func(id string) { c.running.Go(func() { c.readQueue(id) }) }
 	c.room.todos = func(id string) { c.running.Go(func() { c.readTodos(id) }) }
 	return c
 }
@@ -110,7 +110,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 		}
 		stalled := make(chan bool, 1)
 		ready(agentconn.Found{
-			Epoch: d.epoch, Detail: plain.Joined(". ", "Copilot "+c.version, d.notice), Lasting: d.lasting, Offers: c.offers(d), Stalled: stalled,
+			Epoch: d.epoch, Detail: plain.Joined(". ", "Copilot "+c.version, d.notice), Lasting: d.lasting, Offers: offers(), Stalled: stalled,
 		})
 		c.discover()
 		c.keep(stalled)
@@ -249,8 +249,12 @@ func (c *conn) recording() context.Context { return context.WithoutCancel(c.ctx)
 
 // call makes a call with a deadline.
 func (c *conn) call(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, &agentconn.PublicError{
-		Message: fmt.Sprintf("Copilot has not answered for %v. It may have done it all the same, so look before you try again.", callTimeout),
+	return c.callWithin(ctx, callTimeout, f)
+}
+
+func (c *conn) callWithin(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &agentconn.PublicError{
+		Message: fmt.Sprintf("Copilot has not answered for %v. It may have done it all the same, so look before you try again.", limit),
 	})
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -332,69 +336,6 @@ func (c *conn) alone(f func()) {
 	c.hearing.Lock()
 	defer c.hearing.Unlock()
 	f()
-}
-
-// CreateSession starts a session. It asks before everything.
-func (c *conn) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
-	id := newID()
-	err := c.create(ctx, id, n)
-	return uriOf(id), publicly(err, "Copilot could not start a session in that folder")
-}
-
-// Dispatch implements agentconn.Conn.
-func (c *conn) Dispatch(ctx context.Context, st *state.Session, a state.Action) error {
-	id := sessionID(st.Summary.Resource)
-	switch a := a.(type) {
-	case *state.SessionTurnStarted:
-		if err := c.attach(ctx, id, st.Summary); err != nil {
-			return publicly(err, "Copilot could not go on with this session")
-		}
-		return publicly(c.send(ctx, id, a.Message), "Copilot did not take the message")
-	case *state.SessionTurnCancelled:
-		return publicly(c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error { return s.Abort(ctx) }), "Copilot did not stop")
-	}
-	return fmt.Errorf("copilot: cannot dispatch %s", a.Type())
-}
-
-// withSession makes a call for a session that this link holds, or comes to hold.
-func (c *conn) withSession(ctx context.Context, st *state.Session, f func(context.Context, *sdk.Session) error) error {
-	id := sessionID(st.Summary.Resource)
-	if err := c.attach(ctx, id, st.Summary); err != nil {
-		return err
-	}
-	s := c.session(id)
-	if s == nil {
-		return errLost
-	}
-	return c.call(ctx, func(ctx context.Context) error { return f(ctx, s) })
-}
-
-// send sends a message. The turn that it begins is known with the answer.
-func (c *conn) send(ctx context.Context, id string, m state.Message) error {
-	s := c.session(id)
-	if s == nil {
-		return errLost
-	}
-	return c.callFor(ctx, "session.send", id, func(ctx context.Context) error {
-		_, err := s.Send(ctx, sdk.MessageOptions{Prompt: m.Text})
-		return err
-	}, func(raw json.RawMessage) error { return c.sent(id, m, raw) })
-}
-
-// sent begins the turn of a message that the server has taken.
-func (c *conn) sent(id string, m state.Message, raw json.RawMessage) error {
-	var res struct {
-		MessageID string `json:"messageId"`
-	}
-	if err := json.Unmarshal(raw, &res); err != nil || res.MessageID == "" {
-		return fmt.Errorf("copilot: session.send was answered without a message: %w", err)
-	}
-	if s := c.sessions[id]; s != nil && s.main.turn == "" && !s.past[res.MessageID] {
-		s.from = state.Source{Epoch: s.id, ID: res.MessageID}
-		s.main.begin(res.MessageID, m)
-		s.flush(c.recording())
-	}
-	return nil
 }
 
 // Answer implements agentconn.Conn.

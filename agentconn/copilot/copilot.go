@@ -9,10 +9,11 @@
 // The SDK makes the calls. What a server says by itself comes in beside it, as it
 // came, through tap.go: an event goes to session.go, which keeps what is known of a
 // session, and through the table in events.go to what makes AHP actions of it
-// (turns.go, texts.go, calls.go, notes.go) or a request that waits for a person
-// (requests.go, with permissions.go and questions.go). attach.go joins sessions and brings nod's up to what happened while
-// it did not listen, from the session's own log; because events have ids, the same
-// handlers read a log, a live stream and a file on disk.
+// (turns.go, texts.go, calls.go, agents.go, facts.go, news.go) or a request that waits
+// for a person (requests.go, with permissions.go and questions.go). attach.go joins
+// sessions and brings nod's up to what happened while it did not listen, from the
+// session's own log; because events have ids, the same handlers read a log, a live
+// stream and a file on disk.
 package copilot
 
 import (

@@ -289,7 +289,7 @@ func (w *watcher) begin(ctx context.Context, id string, pid int32) {
 // beginFrom makes a session known to the hub, and prepares to read its file.
 func (s *session) beginFrom(ctx context.Context, m *state.SessionSummary) error {
 	s.catchUp()
-	st, err := s.room.sink.Begin(ctx, s.room.key, m, nil, &state.SessionReady{})
+	st, err := s.room.sink.Begin(ctx, s.room.key, m, state.SessionConfig(settings(nil)), &state.SessionReady{})
 	if err != nil {
 		return err
 	}

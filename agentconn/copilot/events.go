@@ -72,6 +72,7 @@ func init() { // it would refer to itself
 		"session.auto_mode_resolved":   on((*agent).modelResolved),
 		"session.mode_changed":         on((*agent).modeChanged),
 		"session.permissions_changed":  on((*agent).permissionsChanged),
+		"pending_messages.modified":    on((*agent).queueChanged),
 		"session.context_changed":      on((*agent).folderChanged),
 		"session.usage_info":           on((*agent).filled),
 		"session.todos_changed":        on((*agent).todosChanged),
@@ -163,7 +164,6 @@ var ignored = map[string]string{
 	"session.usage_record":             otherPlace,                                     // assistant.usage
 	"factory.run_updated":              otherPlace, "workflow.run_updated": otherPlace, // that it has ended
 	"session.mcp_server_tools_loaded": otherPlace, // the status of the server
-	"pending_messages.modified":       otherPlace, // the messages, when they are taken
 
 	"model.call_start": records, "model.call_finished": records, "model.call_final_result": records,
 	"session.usage_checkpoint": records, "session.completion_receipt": records, "session.fusion_change_checkpoint": records, "session.fusion_commit_started": records,

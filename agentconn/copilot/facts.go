@@ -211,8 +211,8 @@ type quota struct {
 // nearlyUsed is from how many percent on a quota is told.
 const nearlyUsed = 90
 
-// tell says that a quota is nearly used up, and when it is. Of a period that has been
-// told that the words are the same, so that it is not told again.
+// tellQuota says that a quota is nearly used up, and when it is. Of one
+// period the words are the same, so that it is not told again.
 func (a *agent) tellQuota(name string, q quota) {
 	if q.Unlimited || q.Entitled <= 0 || q.Left > 100-nearlyUsed {
 		return
@@ -267,7 +267,6 @@ type totals struct {
 		Files   []string `json:"filesModified"`
 	} `json:"codeChanges"`
 	Requests float64 `json:"totalPremiumRequests"`
-	Millis   int64   `json:"totalApiDurationMs"`
 }
 
 // shutDown: the last client has left, and the session's work is dropped. What it has
@@ -284,8 +283,7 @@ func (a *agent) shutDown(_ context.Context, p totals) {
 		Removed  int64   `json:"removed"`
 		Files    int     `json:"files"`
 		Requests float64 `json:"requests"`
-		Millis   int64   `json:"millis"`
-	}{p.Changes.Added, p.Changes.Removed, len(p.Changes.Files), p.Requests, p.Millis})
+	}{p.Changes.Added, p.Changes.Removed, len(p.Changes.Files), p.Requests})
 	if len(a.session.asks) > 0 { // that is kept, and goes on when somebody comes
 		return
 	}

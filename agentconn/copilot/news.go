@@ -106,7 +106,6 @@ func steerable(p struct {
 type operation struct {
 	Operation string `json:"operation"` // create, update, delete
 	Path      string `json:"path"`
-	ID        int64  `json:"id"`
 	Status    string `json:"status"`
 }
 

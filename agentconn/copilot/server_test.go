@@ -36,7 +36,9 @@ type server struct {
 	slow    string          // a method that is answered half a second later
 	calls   []message       // that it got
 	working bool            // what it says of the activity of its sessions
-	wake    chan struct{}   // closed and made anew with each call
+	sent    int             // messages that it was sent
+	queue   []json.RawMessage
+	wake    chan struct{} // closed and made anew with each call
 }
 
 func newServer(t *testing.T) *server {
@@ -119,6 +121,8 @@ func (s *server) result(m message) any {
 	var p struct {
 		SessionID string `json:"sessionId"`
 		Cursor    string `json:"cursor"`
+		Mode      string `json:"mode"`
+		ModelID   string `json:"modelId"`
 	}
 	_ = json.Unmarshal(m.Params, &p) // none for some calls
 	log := s.logs[p.SessionID]
@@ -134,7 +138,38 @@ func (s *server) result(m message) any {
 	case "session.create", "session.resume":
 		return map[string]any{"sessionId": p.SessionID, "mode": "interactive", "modelState": map[string]any{"modelId": "m"}}
 	case "session.send":
-		return map[string]any{"messageId": "m-" + p.SessionID}
+		s.sent++
+		if s.sent == 1 {
+			return map[string]any{"messageId": "m-" + p.SessionID}
+		}
+		return map[string]any{"messageId": fmt.Sprintf("m%d-%s", s.sent, p.SessionID)}
+	case "models.list":
+		return json.RawMessage(`{"models":[{"id":"m1","name":"Model one","capabilities":{},"supportedReasoningEfforts":["low","max"]}]}`)
+	case "session.mode.get":
+		return "interactive"
+	case "session.mode.set":
+		return map[string]any{"status": "unchanged", "modeApplied": true}
+	case "session.model.getCurrent":
+		return map[string]any{"modelId": "m", "reasoningEffort": "medium"}
+	case "session.model.switchTo":
+		if p.ModelID == "none" {
+			return map[string]any{"status": "unavailable", "message": "No such model."}
+		}
+		return map[string]any{"status": "applied"}
+	case "session.permissions.getMode":
+		return map[string]any{"mode": "manual"}
+	case "session.permissions.setMode":
+		return map[string]any{"success": p.Mode != "assisted", "mode": "manual"}
+	case "session.queue.pendingItems":
+		return map[string]any{"items": append([]json.RawMessage{}, s.queue...), "steeringMessages": []string{}}
+	case "session.queue.sendNow":
+		return map[string]any{"steered": true}
+	case "session.queue.removeAt":
+		return map[string]any{"removed": true}
+	case "sessions.fork":
+		return map[string]any{"sessionId": "f0"}
+	case "session.history.compact":
+		return map[string]any{"success": true, "messagesRemoved": 1, "tokensRemoved": 1}
 	case "session.metadata.snapshot":
 		return map[string]any{"sessionId": p.SessionID, "startTime": "2026-01-01T00:00:00Z", "modifiedTime": "2026-01-01T00:00:00Z", "workingDirectory": "/w", "currentMode": "interactive"}
 	case "session.metadata.activity":
@@ -162,6 +197,31 @@ func (s *server) happens(session string, told bool, events ...string) {
 			}
 		}
 	}
+}
+
+// waits sets what other clients have queued, and tells that it has changed.
+func (s *server) waits(session string, items ...string) {
+	s.mu.Lock()
+	s.queue = nil
+	for _, i := range items {
+		s.queue = append(s.queue, json.RawMessage(i))
+	}
+	s.sent++ // for another id
+	n := s.sent
+	s.mu.Unlock()
+	s.happens(session, true, event1(n, "pending_messages.modified", `{}`))
+}
+
+// count is how often a method was called.
+func (s *server) count(method string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.calls {
+		if m.Method == method {
+			n++
+		}
+	}
+	return n
 }
 
 // say tells everybody something.

@@ -22,6 +22,7 @@ type room struct {
 	odd       int                  // events that nod does not understand
 	elsewhere string               // why nothing can be answered here; "" if it can
 	rests     func(session string) // is told when a session has ended its turn; nil if nobody wants to know
+	queues    func(session string) // is told when what waits at Copilot has changed; nil if nobody can read it
 	todos     func(session string) // is told when a session has other todos; nil if nobody can read them
 }
 

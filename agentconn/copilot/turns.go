@@ -54,6 +54,7 @@ func (a *agent) said(ctx context.Context, e event) bool {
 	case strings.HasPrefix(m.Source, "skill-"): // written by the CLI, for the model
 	case m.Delivery == "steering" && a.turn != "":
 		a.taken(m.Content)
+		a.session.past[id] = true // it begins no turn any more
 		a.apply(&state.SessionResponsePart{TurnID: a.turn, Part: &state.NotificationPart{
 			Content: state.Plain(m.Content), Meta: state.Meta{"nod.said": plain.Value("user")},
 		}})
@@ -223,7 +224,7 @@ func (a *agent) close(how state.Action) {
 	a.session.asks = slices.DeleteFunc(a.session.asks, func(k *ask) bool { return k.agent == a && k.request.TurnID == a.turn })
 	a.apply(how, &state.SessionActivityChanged{})
 	a.session.past[a.turn] = true
-	a.turn, a.active, a.failure, a.stepping, a.writing = "", false, nil, false, ""
+	a.turn, a.active, a.failure, a.stepping, a.writing, a.steering = "", false, nil, false, "", nil
 }
 
 type failure struct {

@@ -134,7 +134,7 @@ func chatPlay(t *testing.T, messages ...object) chatAnswer {
 // each call it makes.
 func TestChatScripts(t *testing.T) {
 	want := []string{
-		"shell", "twice", "create", "read", "fetch", "mixed", "choose", "tell", "exitplan", "autopilot", "delegate", "look", "todo", "async", "unknown", "lines",
+		"shell", "twice", "create", "read", "fetch", "mixed", "choose", "tell", "exitplan", "autopilot", "delegate", "aside", "look", "todo", "async", "unknown", "lines",
 		"verylong", "trickle", "noticed",
 	}
 	for _, name := range want {

@@ -60,6 +60,9 @@ func copilotScripts() []script {
 			t.say(commentary, "Somebody else can look.")
 			t.call("task", object{"agent_type": "explore", "name": "look-around", "description": "Look around", "prompt": "script:look", "mode": "sync"})
 		})},
+		{name: "aside", about: "Copilot: a sub-agent in the background that reads README.md", play: copilotScript("The sub-agent works.", func(t *turn) {
+			t.call("task", object{"agent_type": "explore", "name": "look-around", "description": "Look around", "prompt": "script:look", "mode": "background"})
+		})},
 		{name: "look", about: "Copilot: what the sub-agent of delegate does", play: copilotScript("There is one file.", func(t *turn) {
 			t.call("view", object{"path": t.path("README.md")})
 		})},

@@ -191,6 +191,7 @@ var copilotScenarios = []copilotScenario{
 	{name: "error-500", play: session(plain, "script:err500")},
 	{name: "error-cut", play: session(plain, "script:cut")},
 	{name: "subagent", play: session(plain, "script:delegate", once)},
+	{name: "subagent-background", play: session(plain, "script:aside", once)},
 	{name: "todo", play: func(g *guest) {
 		session(plain, "script:todo")(g)
 		g.ask("plan.readSqlTodos", object{})

@@ -32,6 +32,7 @@ type agent struct {
 	during  func() // what happens while an answer is on its way; nil for nothing
 
 	dispatchFails error
+	dispatched    []state.Action
 }
 
 func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, error) {
@@ -43,6 +44,7 @@ func (a *agent) CreateSession(ctx context.Context, n state.NewSession) (string, 
 func (a *agent) Dispatch(ctx context.Context, _ string, s *state.Session, act state.Action) error {
 	a.mu.Lock()
 	fails := a.dispatchFails
+	a.dispatched = append(a.dispatched, act)
 	a.mu.Unlock()
 	if fails != nil {
 		return fails

@@ -67,8 +67,25 @@ func (h *Hub) Queue(ctx context.Context, id string, m state.Message) error {
 	return err
 }
 
+// Requeue gives a queued message another text. It stays where it is in the queue.
+func (h *Hub) Requeue(ctx context.Context, id, message, text string) error {
+	s, err := h.find(id)
+	if err != nil {
+		return err
+	}
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	_, m, err := s.waiting(message)
+	if err != nil {
+		return err
+	}
+	m.Text = text
+	return s.say(ctx, &state.SessionPendingMessageSet{Kind: state.PendingQueued, ID: message, Message: m})
+}
+
 // Unqueue forgets a queued message. One that is being sent is there again if that
-// fails, so Unqueue waits for what comes of it.
+// fails, so Unqueue waits for what comes of it. What waits at the agent is the agent's
+// to forget.
 func (h *Hub) Unqueue(ctx context.Context, id, message string) error {
 	s, err := h.find(id)
 	if err != nil {
@@ -76,7 +93,20 @@ func (h *Hub) Unqueue(ctx context.Context, id, message string) error {
 	}
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	return s.say(ctx, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: message})
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
+	a := &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: message}
+	if waitsThere(st, message) {
+		return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, a)
+	}
+	return s.say(ctx, a)
+}
+
+// waitsThere reports whether a message waits at the session's agent.
+func waitsThere(st *state.Session, message string) bool {
+	return slices.ContainsFunc(state.Waits(st.Meta), func(w state.Waiting) bool { return w.ID == message })
 }
 
 // SendQueued sends a queued message now, because a person says so.
@@ -86,6 +116,36 @@ func (h *Hub) SendQueued(ctx context.Context, id, message string) error {
 		return err
 	}
 	return s.deliver(context.WithoutCancel(ctx), message, true)
+}
+
+// SteerQueued says a queued message to the turn in progress, or has the agent do that
+// with one that waits there.
+func (h *Hub) SteerQueued(ctx context.Context, id, message string) error {
+	s, err := h.find(id)
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
+	if st.ActiveTurn == nil {
+		return ErrNoTurn
+	}
+	if i := slices.IndexFunc(state.Waits(st.Meta), func(w state.Waiting) bool { return w.ID == message }); i >= 0 {
+		a := &state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: message, Message: state.UserMessage(state.Waits(st.Meta)[i].Text)}
+		return h.up.Dispatch(ctx, s.liveOn(), st, a)
+	}
+	_, m, err := s.waiting(message)
+	if err != nil {
+		return err
+	}
+	return s.handOver(ctx, st, message, m, func(m state.Message) state.Action {
+		return &state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: rand.Text(), Message: m}
+	})
 }
 
 // deliverNext sends the first queued message if the last turn has completed. After
@@ -103,28 +163,48 @@ func (s *session) deliverNext() {
 	})
 }
 
-func tried(m state.PendingMessage) bool {
-	_, is := m.Message.Meta[triedKey]
+func tried(m state.Message) bool {
+	_, is := m.Meta[triedKey]
 	return is
 }
 
-// deliver sends a queued message. It is marked first, so that after a crash in
-// between a person is asked and nothing is sent twice.
+// deliver sends a queued message.
 func (s *session) deliver(ctx context.Context, message string, again bool) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	st, err := s.current()
+	st, m, err := s.waiting(message)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(st.QueuedMessages, func(p state.PendingMessage) bool { return p.ID == message })
-	if i < 0 || tried(st.QueuedMessages[i]) && !again {
+	if tried(m) && !again {
 		return ErrNoMessage
 	}
 	if st.ActiveTurn != nil || !again && lastTurn(st) != state.TurnComplete { // another turn has come in between
 		return ErrTurnOpen
 	}
-	m := st.QueuedMessages[i].Message
+	return s.handOver(ctx, st, message, m, func(m state.Message) state.Action {
+		return &state.SessionTurnStarted{Message: m, QueuedMessageID: &message}
+	})
+}
+
+// waiting returns a queued message, and the state that it is in.
+func (s *session) waiting(message string) (*state.Session, state.Message, error) {
+	st, err := s.current()
+	if err != nil {
+		return nil, state.Message{}, err
+	}
+	for _, p := range st.QueuedMessages {
+		if p.ID == message {
+			return st, p.Message, nil
+		}
+	}
+	return nil, state.Message{}, ErrNoMessage
+}
+
+// handOver has the agent take a queued message, and forgets it. It is marked first, so
+// that after a crash in between a person is asked and nothing is sent twice. Call it
+// with sending held.
+func (s *session) handOver(ctx context.Context, st *state.Session, message string, m state.Message, action func(state.Message) state.Action) error {
 	m.Meta = maps.Clone(m.Meta)
 	delete(m.Meta, triedKey)
 	mark := func(sentence string) error {
@@ -137,7 +217,7 @@ func (s *session) deliver(ctx context.Context, message string, again bool) error
 	if err := mark(""); err != nil {
 		return err
 	}
-	err = s.hub.up.Dispatch(ctx, s.liveOn(), st, &state.SessionTurnStarted{Message: m, QueuedMessageID: &message})
+	err := s.hub.up.Dispatch(ctx, s.liveOn(), st, action(m))
 	if err != nil {
 		sentence := "The log says why."
 		var p interface{ Public() string }
@@ -215,6 +295,42 @@ func (h *Hub) Operate(ctx context.Context, id, operation string, args map[string
 	}
 	uri, err := h.up.Operate(context.WithoutCancel(ctx), s.liveOn(), st, operation, args)
 	return cmp.Or(strings.TrimPrefix(uri, uriScheme), id), err
+}
+
+// StopAll asks the agent to end the turn in progress, and forgets what is queued, here
+// and there, and what the agent has not taken yet.
+func (h *Hub) StopAll(ctx context.Context, id string) error {
+	if err := h.emptyQueue(context.WithoutCancel(ctx), id); err != nil {
+		return err
+	}
+	return h.Stop(ctx, id)
+}
+
+// emptyQueue is done before the turn ends, so that nothing of it is sent then.
+func (h *Hub) emptyQueue(ctx context.Context, id string) error {
+	s, err := h.find(id)
+	if err != nil {
+		return err
+	}
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
+	for _, w := range state.Waits(st.Meta) {
+		err := h.up.Dispatch(ctx, s.liveOn(), st, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: w.ID})
+		if err != nil { // it may have been taken a moment ago, which does not keep the rest from being stopped
+			h.log.Warn("a message still waits at the agent", "session", s.uri, "err", err)
+		}
+	}
+	for _, m := range st.QueuedMessages {
+		err = errors.Join(err, s.say(ctx, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: m.ID}))
+	}
+	if m := st.SteeringMessage; m != nil {
+		err = errors.Join(err, s.say(ctx, &state.SessionPendingMessageRemoved{Kind: state.PendingSteering, ID: m.ID}))
+	}
+	return err
 }
 
 // withEnd adds to actions that end the turn in progress what goes with its end: a

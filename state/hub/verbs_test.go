@@ -122,7 +122,7 @@ func TestRemovedWhileSent(t *testing.T) {
 	h.agent.mu.Lock() // it does not answer yet
 	h.agent.dispatchFails = &agentconn.PublicError{Message: "The cable is out."}
 	h.apply(&state.SessionTurnComplete{TurnID: "turn-0"})
-	h.untilState("the mark", func(s *state.Session) bool { return tried(s.QueuedMessages[0]) })
+	h.untilState("the mark", func(s *state.Session) bool { return tried(s.QueuedMessages[0].Message) })
 	removed := make(chan error, 1)
 	go func() { removed <- h.hub.Unqueue(t.Context(), h.id, id) }()
 	for range 100_000 {
@@ -138,6 +138,121 @@ func TestRemovedWhileSent(t *testing.T) {
 	h.hub.delivering.Wait()
 	if q := h.view().State.QueuedMessages; len(q) != 0 {
 		t.Errorf("it is back: %+v", q)
+	}
+}
+
+// TestRequeue gives a queued message another text, where it is; one that is gone has none.
+func TestRequeue(t *testing.T) {
+	h := newHouse(t)
+	m := state.UserMessage("one")
+	m.Attachments = []state.MessageAttachment{{Type: "resource", Label: "a", URI: new("file:///a")}}
+	if err := h.hub.Queue(t.Context(), h.id, m); err != nil {
+		t.Fatal(err)
+	}
+	h.queue("two")
+	first := h.view().State.QueuedMessages[0].ID
+	if err := h.hub.Requeue(t.Context(), h.id, first, "one, but better"); err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+	q := h.view().State.QueuedMessages
+	if len(q) != 2 || q[0].ID != first || q[0].Message.Text != "one, but better" || len(q[0].Message.Attachments) != 1 || q[1].Message.Text != "two" {
+		t.Errorf("%+v", q)
+	}
+	if err := h.hub.Requeue(t.Context(), h.id, "gone", "x"); !errors.Is(err, ErrNoMessage) {
+		t.Errorf("one that is gone: %v", err)
+	}
+}
+
+// TestSteerQueued says a queued message to the turn in progress, once. It is not lost if
+// that fails, and not sent by itself then.
+func TestSteerQueued(t *testing.T) {
+	h := newHouse(t)
+	h.queue("one")
+	h.queue("two")
+	q := h.view().State.QueuedMessages
+	h.agent.mu.Lock()
+	h.agent.dispatchFails = &agentconn.PublicError{Message: "The cable is out."}
+	h.agent.mu.Unlock()
+	if err := h.hub.SteerQueued(t.Context(), h.id, q[0].ID); err == nil {
+		t.Error("nobody says that it failed")
+	}
+	st := h.view().State
+	if len(st.QueuedMessages) != 2 || !strings.Contains(string(st.QueuedMessages[0].Message.Meta[triedKey]), "The cable is out.") {
+		t.Errorf("after a failure: %+v", st.QueuedMessages)
+	}
+	h.agent.mu.Lock()
+	h.agent.dispatchFails, h.agent.dispatched = nil, nil
+	h.agent.mu.Unlock()
+	results := make(chan error, 2)
+	for range 2 {
+		go func() { results <- h.hub.SteerQueued(t.Context(), h.id, q[0].ID) }()
+	}
+	if a, b := <-results, <-results; (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), ErrNoMessage) {
+		t.Errorf("at once: %v, %v", a, b)
+	}
+	h.agent.mu.Lock()
+	said := h.agent.dispatched
+	h.agent.mu.Unlock()
+	if len(said) != 1 || said[0].(*state.SessionPendingMessageSet).Message.Text != "one" || len(said[0].(*state.SessionPendingMessageSet).Message.Meta) != 0 {
+		t.Errorf("the agent was told %+v", said)
+	}
+	if q := h.view().State.QueuedMessages; len(q) != 1 || q[0].Message.Text != "two" {
+		t.Errorf("what waits: %+v", q)
+	}
+	h.apply(&state.SessionTurnCancelled{TurnID: "turn-0"})
+	if err := h.hub.SteerQueued(t.Context(), h.id, q[1].ID); !errors.Is(err, ErrNoTurn) {
+		t.Errorf("without a turn: %v", err)
+	}
+}
+
+// TestWaitingThere: what waits at the agent is the agent's to forget and to take.
+func TestWaitingThere(t *testing.T) {
+	h := newHouse(t)
+	h.queue("mine")
+	h.apply(&state.SessionMetaChanged{Meta: state.Meta{state.MetaQueue: []byte(`[{"id":"7","text":"theirs"},{"id":"8","text":"more"}]`)}})
+	if err := h.hub.SteerQueued(t.Context(), h.id, "7"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.hub.Unqueue(t.Context(), h.id, "8"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.hub.StopAll(t.Context(), h.id); err != nil {
+		t.Fatal(err)
+	}
+	h.agent.mu.Lock()
+	defer h.agent.mu.Unlock()
+	var said []string
+	for _, a := range h.agent.dispatched {
+		switch a := a.(type) {
+		case *state.SessionPendingMessageSet:
+			said = append(said, string(a.Kind)+" "+a.ID+" "+a.Message.Text)
+		case *state.SessionPendingMessageRemoved:
+			said = append(said, "removed "+a.ID)
+		default:
+			said = append(said, string(a.Type()))
+		}
+	}
+	if got := strings.Join(said, ", "); got != "session/turnStarted, steering 7 theirs, removed 8, removed 7, removed 8, session/turnCancelled" {
+		t.Errorf("the agent was told: %s", got)
+	}
+}
+
+// TestStopAll leaves nothing that waits, also of what the agent has not taken.
+func TestStopAll(t *testing.T) {
+	h := newHouse(t)
+	h.queue("one")
+	h.queue("two")
+	h.apply(&state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: "s", Message: state.UserMessage("mind the gap")})
+	if err := h.hub.StopAll(t.Context(), h.id); err != nil {
+		t.Fatal(err)
+	}
+	h.apply(&state.SessionTurnCancelled{TurnID: "turn-0"})
+	if st := h.view().State; len(st.QueuedMessages) != 0 || st.SteeringMessage != nil {
+		t.Errorf("it still waits: %+v %+v", st.QueuedMessages, st.SteeringMessage)
+	}
+	if err := h.hub.StopAll(t.Context(), h.id); !errors.Is(err, ErrNoTurn) {
+		t.Errorf("without a turn: %v", err)
 	}
 }
 

@@ -60,11 +60,14 @@ func (s Session) Find(text string, most int, shown func(string) string) (hits []
 const hitContext = 80 // bytes before a match that are shown with it; after it twice as many
 
 // Asked is what a person asked in a turn.
-func Asked(s *state.Session, turn int) string {
+func Asked(s *state.Session, turn int) string { return Message(s, turn).Text }
+
+// Message is what a turn began with.
+func Message(s *state.Session, turn int) state.Message {
 	if turn < len(s.Turns) {
-		return s.Turns[turn].Message.Text
+		return s.Turns[turn].Message
 	}
-	return s.ActiveTurn.Message.Text
+	return s.ActiveTurn.Message
 }
 
 // texts yields what a response part says.

@@ -212,6 +212,9 @@ func Changed(before, after *state.Session) []Part {
 	}
 	if !maps.EqualFunc(before.Meta, after.Meta, func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }) {
 		out = append(out, Part{Kind: Head}, Part{Kind: Plan})
+		if !bytes.Equal(before.Meta[state.MetaQueue], after.Meta[state.MetaQueue]) {
+			out = append(out, Part{Kind: Composer})
+		}
 	}
 	if !slices.Equal(before.InputRequests, after.InputRequests) {
 		out = append(out, Part{Kind: Dock})
