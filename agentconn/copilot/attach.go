@@ -269,6 +269,9 @@ func (c *conn) yield(id string) {
 	}
 }
 
+// strange stands for a folder that is not known: it is not trusted.
+const strange = "unknown"
+
 // resume joins a session.
 func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) (err error) {
 	c.alone(func() { c.enter(id) })
@@ -277,7 +280,10 @@ func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) (
 	err = c.callFor(ctx, "session.resume", id, func(ctx context.Context) (err error) {
 		folder := ""
 		if m != nil {
-			folder = state.FilePath(state.Value(m.WorkingDirectory))
+			folder = cmp.Or(state.FilePath(state.Value(m.WorkingDirectory)), strange)
+		} else if c.room.provider == Provider { // nobody else opens any there, so it is a fork
+			w, _ := readWorkspace(id)
+			folder = cmp.Or(w.Cwd, strange)
 		}
 		cfg := c.cfg.join(c.terminal, folder)
 		if m != nil { // what nod has told to have ended does not go on

@@ -126,3 +126,15 @@ func TestYield(t *testing.T) {
 	l.until("it is left", func() bool { return l.conn.session(l.id) == nil && len(l.said("session.detach")) == 1 })
 	w.followed[l.id].log.close()
 }
+
+// TestForkTrust: a fork runs no hooks of a folder that nobody trusts, where nod's own
+// server opens it.
+func TestForkTrust(t *testing.T) {
+	t.Setenv("COPILOT_HOME", t.TempDir())
+	l := newLink(t)
+	l.conn.room.provider = Provider
+	_ = l.conn.attach(t.Context(), "5", nil) // this peer does not describe it
+	if said := l.said("session.resume"); len(said) != 1 || !strings.Contains(said[0], `"enableFileHooks":false`) || !strings.Contains(said[0], `"enableConfigDiscovery":false`) {
+		t.Errorf("joined with %s", said)
+	}
+}
