@@ -462,6 +462,9 @@ func (r *room) recallFromDisk(ctx context.Context, id string) error {
 	if err != nil {
 		return errNoSession
 	}
+	if holder(sessionFolder(id)) != 0 {
+		return nil // it is followed, with what goes on in it
+	}
 	s := newSession(r, id)
 	if err := s.beginFrom(ctx, about.summary(id)); err != nil {
 		return err

@@ -233,3 +233,17 @@ func TestOlder(t *testing.T) {
 		}
 	}
 }
+
+// TestRecallOfTerminal: to look at a session that a terminal has open ends nothing in it.
+func TestRecallOfTerminal(t *testing.T) {
+	d := newDisk(t)
+	d.terminal("t1", event1(1, "user.message", `{"messageId":"m1","content":"hello","delivery":"idle"}`))
+	d.until("t1", "the turn", func(v snapshot.Session) bool { return v.State.ActiveTurn != nil })
+	r := &room{sink: d.hub, key: Provider, provider: Provider, epoch: "e", log: d.cfg.Log}
+	if err := r.recallFromDisk(t.Context(), "t1"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := d.hub.Session("t1"); err != nil || v.State.ActiveTurn == nil || v.Link.Key != terminalsKey {
+		t.Errorf("%v, the turn is %v, the link %s", err, v.State.ActiveTurn, v.Link.Key)
+	}
+}
