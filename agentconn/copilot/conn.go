@@ -198,7 +198,7 @@ func (c *conn) greet(ctx context.Context) error {
 }
 
 // whatToDo says what a Copilot that may use no model needs.
-const whatToDo = "Copilot is not logged in. Run “copilot login”, or set COPILOT_GITHUB_TOKEN to a token, or COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL to a model provider of your own, and start nod again."
+const whatToDo = "Copilot is not logged in. Run “copilot login”, or set COPILOT_GITHUB_TOKEN to a token, or COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL to a model provider of your own. Then stop nod, run “nod agents stop”, because Copilot's server goes on with what it was started with, and start nod again."
 
 // authorized reports an error if no model can be asked.
 func (c *conn) authorized(ctx context.Context) error {
