@@ -138,3 +138,22 @@ func TestForkTrust(t *testing.T) {
 		t.Errorf("joined with %s", said)
 	}
 }
+
+// TestHeardBounded: what is remembered to tell events apart that are sent again does not
+// grow with the turns.
+func TestHeardBounded(t *testing.T) {
+	l := newLink(t)
+	for n := range 50 {
+		l.tell(l.id, "user.message", fmt.Sprintf(`{"messageId":"n%d","content":"go"}`, n))
+		for range 10 {
+			l.tell(l.id, "assistant.message_delta", `{"messageId":"m","deltaContent":"x"}`)
+		}
+		l.tell(l.id, "session.idle", "{}")
+	}
+	l.until("the turns", func() bool { v, err := l.hub.Session(l.id); return err == nil && len(v.State.Turns) == 51 })
+	l.conn.alone(func() {
+		if h := l.conn.sessions[l.id].heard; len(h.now)+len(h.before) > 50 {
+			t.Errorf("%d ids are remembered", len(h.now)+len(h.before))
+		}
+	})
+}

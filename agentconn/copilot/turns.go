@@ -171,6 +171,9 @@ func (a *agent) idle(_ context.Context, p ended) {
 		for _, sub := range s.subs {
 			done(sub)
 		}
+		if !s.catching { // else what came meanwhile may be of an earlier turn
+			s.heard.turned()
+		}
 		s.rested()
 	}
 }
