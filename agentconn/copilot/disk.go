@@ -251,6 +251,11 @@ func holder(folder string) int32 {
 	return 0
 }
 
+// clockSet is by how much a clock may be set, say after a sleep, before nod takes a
+// terminal for another process: the begin of a process moves with the clock, and the
+// time of its lock does not.
+const clockSet = time.Minute
+
 // inTerminalBy reports whether a process is a Copilot with a screen that was there
 // when a lock was made: another one may have its number by now.
 func inTerminalBy(pid int32, locked time.Time) bool {
@@ -259,7 +264,7 @@ func inTerminalBy(pid int32, locked time.Time) bool {
 		return false
 	}
 	began, err := p.CreateTime()
-	if err != nil || time.UnixMilli(began).After(locked.Add(time.Second)) {
+	if err != nil || time.UnixMilli(began).After(locked.Add(clockSet)) {
 		return false
 	}
 	words, err := p.CmdlineSlice()

@@ -247,3 +247,20 @@ func TestRecallOfTerminal(t *testing.T) {
 		t.Errorf("%v, the turn is %v, the link %s", err, v.State.ActiveTurn, v.Link.Key)
 	}
 }
+
+// TestClockSet: a clock that is set does not close a terminal, and a process that has got
+// the number of an older one is not a terminal.
+func TestClockSet(t *testing.T) {
+	d := newDisk(t)
+	for id, age := range map[string]time.Duration{"t1": 30 * time.Second, "t2": time.Hour} {
+		cmd := d.terminal(id, saysHello(1)...)
+		at := time.Now().Add(-age)
+		lock := filepath.Join(sessionFolder(id), fmt.Sprintf("inuse.%d.lock", cmd.Process.Pid))
+		if err := os.Chtimes(lock, at, at); err != nil {
+			t.Fatal(err)
+		}
+		if is := holder(sessionFolder(id)) != 0; is != (id == "t1") {
+			t.Errorf("with a lock of %v before: open %v", age, is)
+		}
+	}
+}
