@@ -269,23 +269,45 @@ func (c *conn) yield(id string) {
 	}
 }
 
-// strange stands for a folder that is not known: it is not trusted.
-const strange = "unknown"
+// others reports whether another client has begun a session. It may be using it, with a
+// provider and hooks of its own, which whoever joins would change for it too.
+func (c *conn) others(ctx context.Context, id string) (others bool, err error) {
+	err = c.callFor(ctx, "session.getMetadata", id, func(ctx context.Context) error {
+		_, err := c.client.GetSessionMetadata(ctx, id)
+		return err
+	}, func(raw json.RawMessage) error {
+		var p struct {
+			Session struct {
+				ClientName string `json:"clientName"`
+			} `json:"session"`
+		}
+		err := json.Unmarshal(raw, &p)
+		others = p.Session.ClientName != clientName
+		return err
+	})
+	return others, err
+}
 
 // resume joins a session.
 func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) (err error) {
+	others := false
+	if !c.terminal && c.room.provider != Provider {
+		if others, err = c.others(ctx, id); err != nil {
+			return err
+		}
+	}
 	c.alone(func() { c.enter(id) })
 	var s *sdk.Session
 	var answer json.RawMessage
 	err = c.callFor(ctx, "session.resume", id, func(ctx context.Context) (err error) {
-		folder := ""
+		folder := "" // which nobody trusts
 		if m != nil {
-			folder = cmp.Or(state.FilePath(state.Value(m.WorkingDirectory)), strange)
+			folder = state.FilePath(state.Value(m.WorkingDirectory))
 		} else if c.room.provider == Provider { // nobody else opens any there, so it is a fork
 			w, _ := readWorkspace(id)
-			folder = cmp.Or(w.Cwd, strange)
+			folder = w.Cwd
 		}
-		cfg := c.cfg.join(c.terminal, folder)
+		cfg := c.cfg.join(c.terminal || others, folder)
 		if m != nil { // what nod has told to have ended does not go on
 			cfg.ContinuePendingWork = new(m.Status.Activity()&state.StatusInProgress != 0)
 		}

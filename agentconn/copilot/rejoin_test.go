@@ -157,3 +157,25 @@ func TestHeardBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestOthersSession: what another client has begun keeps its provider and its hooks.
+func TestOthersSession(t *testing.T) {
+	t.Setenv("COPILOT_PROVIDER_BASE_URL", "http://127.0.0.1:9/v1")
+	l := newLink(t)
+	for name, own := range map[string]bool{"nod": true, "editor": false} {
+		l.peer.mu.Lock()
+		l.peer.before = func(m message) any {
+			if m.Method != "session.getMetadata" {
+				return nil
+			}
+			return map[string]any{"session": map[string]any{"clientName": name}}
+		}
+		l.peer.mu.Unlock()
+		m := &state.SessionSummary{Resource: uriOf(name), Provider: l.conn.room.provider, Status: state.StatusIdle, WorkingDirectory: new(state.FileURI("/w"))}
+		_ = l.conn.attach(t.Context(), name, m) // this peer has no log
+		said := l.said("session.resume")
+		if is := said[len(said)-1]; strings.Contains(is, "127.0.0.1:9") != own || strings.Contains(is, "enableFileHooks") != own {
+			t.Errorf("of %s: joined with %s", name, is)
+		}
+	}
+}
