@@ -103,7 +103,8 @@ func (c *conn) create(ctx context.Context, id string, n state.NewSession) error 
 	return c.tune(ctx, id, n.Folder, true)
 }
 
-// leave forgets a session that this link could not come to hold.
+// leave forgets a session that this link does not hold any more, or could not come to
+// hold.
 func (c *conn) leave(id string) {
 	c.alone(func() { delete(c.sessions, id) })
 	c.mu.Lock()
@@ -111,7 +112,7 @@ func (c *conn) leave(id string) {
 	delete(c.live, id)
 	c.mu.Unlock()
 	if s != nil {
-		c.cfg.held.take(id, -1)
+		c.cfg.held.drop(id, c)
 		c.running.Go(func() { _ = s.Disconnect() }) // the server may have heard nothing of it
 	}
 }
@@ -178,7 +179,7 @@ func (c *conn) hold(id string, s *sdk.Session) {
 	defer c.mu.Unlock()
 	if c.live != nil {
 		if c.live[id] == nil {
-			c.cfg.held.take(id, 1)
+			c.cfg.held.take(id, c)
 		}
 		c.live[id] = s
 	}
@@ -218,17 +219,19 @@ func (c *conn) enter(id string) *session {
 }
 
 // attach holds a session, if this link does not yet, and brings nod's up to what has
-// happened. m describes it in case that nod does not know it.
+// happened: before that nobody may speak in it. m describes it in case that nod does
+// not know it.
 func (c *conn) attach(ctx context.Context, id string, m *state.SessionSummary) error {
-	if c.session(id) != nil {
-		return nil
-	}
 	_, err, _ := c.attaching.Do(id, func() (any, error) {
-		if c.session(id) != nil {
+		holds := c.session(id) != nil
+		if holds && !c.rests(id) {
 			return nil, nil
 		}
-		err := c.resume(ctx, id, m)
-		if err != nil {
+		err := c.unused(ctx, id)
+		if err == nil && !holds {
+			err = c.resume(ctx, id, m)
+		}
+		if err != nil && (!holds || errors.Is(err, errInUse)) {
 			c.leave(id)
 		}
 		return nil, err
@@ -236,28 +239,75 @@ func (c *conn) attach(ctx context.Context, id string, m *state.SessionSummary) e
 	return err
 }
 
-// resume joins a session. It is never opened where another process has it: that
-// would make a second one of it.
-func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) error {
-	err := c.call(ctx, func(ctx context.Context) error {
+// unused reports an error if another process has a session open. To open it here too,
+// or to go on with it, would make a second one of it: Copilot itself only looks out
+// for others in terminals, and marks a session as its own with the first message.
+func (c *conn) unused(ctx context.Context, id string) error {
+	return c.call(ctx, func(ctx context.Context) error {
 		used, err := c.client.RPC.Sessions.CheckInUse(ctx, &rpc.SessionsCheckInUseRequest{SessionIDs: []string{id}})
 		if err == nil && len(used.InUse) > 0 {
 			return errInUse
 		}
 		return err
 	})
-	if err != nil {
+}
+
+// rests reports whether nothing goes on in a session that this link hears.
+func (c *conn) rests(id string) (rests bool) {
+	c.alone(func() {
+		s := c.sessions[id]
+		rests = s != nil && s.caught() && s.main.turn == ""
+	})
+	return rests
+}
+
+// yield leaves a session that rests to the terminal that has opened it: what the
+// server holds of it does not have what is said there.
+func (c *conn) yield(id string) {
+	if !c.terminal && c.rests(id) {
+		c.leave(id)
+	}
+}
+
+// others reports whether another client has begun a session. It may be using it, with a
+// provider and hooks of its own, which whoever joins would change for it too.
+func (c *conn) others(ctx context.Context, id string) (others bool, err error) {
+	err = c.callFor(ctx, "session.getMetadata", id, func(ctx context.Context) error {
+		_, err := c.client.GetSessionMetadata(ctx, id)
 		return err
+	}, func(raw json.RawMessage) error {
+		var p struct {
+			Session struct {
+				ClientName string `json:"clientName"`
+			} `json:"session"`
+		}
+		err := json.Unmarshal(raw, &p)
+		others = p.Session.ClientName != clientName
+		return err
+	})
+	return others, err
+}
+
+// resume joins a session.
+func (c *conn) resume(ctx context.Context, id string, m *state.SessionSummary) (err error) {
+	others := false
+	if !c.terminal && c.room.provider != Provider {
+		if others, err = c.others(ctx, id); err != nil {
+			return err
+		}
 	}
 	c.alone(func() { c.enter(id) })
 	var s *sdk.Session
 	var answer json.RawMessage
 	err = c.callFor(ctx, "session.resume", id, func(ctx context.Context) (err error) {
-		folder := ""
+		folder := "" // which nobody trusts
 		if m != nil {
 			folder = state.FilePath(state.Value(m.WorkingDirectory))
+		} else if c.room.provider == Provider { // nobody else opens any there, so it is a fork
+			w, _ := readWorkspace(id)
+			folder = w.Cwd
 		}
-		cfg := c.cfg.join(c.terminal, folder)
+		cfg := c.cfg.join(c.terminal || others, folder)
 		if m != nil { // what nod has told to have ended does not go on
 			cfg.ContinuePendingWork = new(m.Status.Activity()&state.StatusInProgress != 0)
 		}
@@ -316,7 +366,7 @@ func (c *conn) describe(ctx context.Context, s *sdk.Session) (*state.SessionSumm
 func (c *conn) settle(ctx context.Context, s *sdk.Session) error {
 	turn := ""
 	c.alone(func() {
-		if known := c.sessions[s.SessionID]; len(known.asks) == 0 {
+		if known := c.sessions[s.SessionID]; known != nil && len(known.asks) == 0 {
 			turn = known.main.turn
 		}
 	})
@@ -334,7 +384,7 @@ func (c *conn) settle(ctx context.Context, s *sdk.Session) error {
 	c.alone(func() {
 		known := c.sessions[s.SessionID]
 		switch {
-		case known.main.turn != turn:
+		case known == nil || known.main.turn != turn:
 		case known.main.concluded: // its log does not tell that it is over, once the server has ended
 			known.from = state.Source{}
 			known.main.end()

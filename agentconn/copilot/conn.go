@@ -144,7 +144,7 @@ func (c *conn) release(sdk net.Conn) {
 	c.live = nil
 	c.mu.Unlock()
 	for id, s := range live {
-		c.cfg.held.take(id, -1)
+		c.cfg.held.drop(id, c)
 		_ = s.Disconnect() // it reaches nobody, and ends its goroutines
 	}
 	if sdk != nil {
@@ -198,7 +198,7 @@ func (c *conn) greet(ctx context.Context) error {
 }
 
 // whatToDo says what a Copilot that may use no model needs.
-const whatToDo = "Copilot is not logged in. Run “copilot login”, or set COPILOT_GITHUB_TOKEN to a token, or COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL to a model provider of your own, and start nod again."
+const whatToDo = "Copilot is not logged in. Run “copilot login”, or set COPILOT_GITHUB_TOKEN to a token, or COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL to a model provider of your own. Then stop nod, run “nod agents stop”, because Copilot's server goes on with what it was started with, and start nod again."
 
 // authorized reports an error if no model can be asked.
 func (c *conn) authorized(ctx context.Context) error {
@@ -352,7 +352,13 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 		return err
 	}
 	id := sessionID(r.Session)
-	if err := c.attach(ctx, id, &state.SessionSummary{Resource: uriOf(id), Provider: c.room.provider}); err != nil {
+	var m *state.SessionSummary
+	for _, st := range c.room.sink.Open(ctx, c.room.key) { // it asks, so it is open
+		if st.Summary.Resource == uriOf(id) {
+			m = st.Summary
+		}
+	}
+	if err := c.attach(ctx, id, m); err != nil {
 		return err
 	}
 	s := c.session(id)

@@ -64,29 +64,30 @@ func (cfg Config) create(n state.NewSession) *sdk.SessionConfig {
 	provider, model := byok()
 	trust := trusted(n.Folder)
 	return &sdk.SessionConfig{
-		Provider: provider, ClientName: "nod", WorkingDirectory: n.Folder, Streaming: sdk.Bool(true), EnableConfigDiscovery: &trust, EnableFileHooks: &trust,
+		Provider: provider, ClientName: clientName, WorkingDirectory: n.Folder, Streaming: sdk.Bool(true), EnableConfigDiscovery: &trust, EnableFileHooks: &trust,
 		Model: cmp.Or(n.Config[settingModel], model), ReasoningEffort: n.Config[settingEffort],
 		OnPermissionRequest: nobody, OnUserInputRequest: noInput, OnElicitationRequest: noForm,
 		OnExitPlanModeRequest: noPlan, OnAutoModeSwitchRequest: noSwitch,
 	}
 }
 
-// join is how a session is joined that runs, or that is on disk. In a terminal it has
-// what it needs; folder is "" where another client has opened it.
-func (cfg Config) join(terminal bool, folder string) *sdk.ResumeSessionConfig {
+// clientName is nod's, by which Copilot remembers who has begun a session.
+const clientName = "nod"
+
+// join is how a session is joined that runs, or that is on disk. One of a terminal or of
+// another client has what it needs.
+func (cfg Config) join(others bool, folder string) *sdk.ResumeSessionConfig {
 	out := &sdk.ResumeSessionConfig{
-		ClientName: "nod", Streaming: sdk.Bool(true),
+		ClientName: clientName, Streaming: sdk.Bool(true),
 		OnPermissionRequest: nobody, OnUserInputRequest: noInput, OnElicitationRequest: noForm,
 		OnExitPlanModeRequest: noPlan, OnAutoModeSwitchRequest: noSwitch,
 	}
-	if terminal {
+	if others {
 		out.SuppressResumeEvent = true
 		return out
 	}
-	if folder != "" {
-		trust := trusted(folder)
-		out.EnableConfigDiscovery, out.EnableFileHooks = &trust, &trust
-	}
+	trust := trusted(folder)
+	out.EnableConfigDiscovery, out.EnableFileHooks = &trust, &trust
 	out.Provider, _ = byok()
 	return out
 }

@@ -44,25 +44,33 @@ const inTerminal = "This session runs in a terminal of its own, so nod only look
 // held are the sessions that links to servers hold: whoever follows files leaves them
 // alone.
 type held struct {
-	mu  sync.Mutex
-	ids map[string]int
+	mu sync.Mutex
+	by map[string][]*conn
 }
 
-func (h *held) take(id string, n int) {
+func (h *held) take(id string, c *conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ids == nil {
-		h.ids = map[string]int{}
+	if h.by == nil {
+		h.by = map[string][]*conn{}
 	}
-	if h.ids[id] += n; h.ids[id] <= 0 {
-		delete(h.ids, id)
+	h.by[id] = append(h.by[id], c)
+}
+
+func (h *held) drop(id string, c *conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by[id] = slices.DeleteFunc(h.by[id], func(x *conn) bool { return x == c }); len(h.by[id]) == 0 {
+		delete(h.by, id)
 	}
 }
 
-func (h *held) has(id string) bool {
+func (h *held) has(id string) bool { return len(h.links(id)) > 0 }
+
+func (h *held) links(id string) []*conn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ids[id] > 0
+	return slices.Clone(h.by[id])
 }
 
 // folder of a session on disk.
@@ -215,8 +223,11 @@ func (w *watcher) look(ctx context.Context) {
 			continue
 		}
 		pid := holder(filepath.Join(root, id))
-		if pid != 0 && w.cfg.held.has(id) {
-			continue // it is looked at again: the link may leave it
+		if links := w.cfg.held.links(id); pid != 0 && len(links) > 0 {
+			for _, c := range links {
+				c.yield(id)
+			}
+			continue // it is looked at again
 		}
 		w.looked[id] = info.ModTime()
 		if pid != 0 {
@@ -240,6 +251,11 @@ func holder(folder string) int32 {
 	return 0
 }
 
+// clockSet is by how much a clock may be set, say after a sleep, before nod takes a
+// terminal for another process: the begin of a process moves with the clock, and the
+// time of its lock does not.
+const clockSet = time.Minute
+
 // inTerminalBy reports whether a process is a Copilot with a screen that was there
 // when a lock was made: another one may have its number by now.
 func inTerminalBy(pid int32, locked time.Time) bool {
@@ -248,7 +264,7 @@ func inTerminalBy(pid int32, locked time.Time) bool {
 		return false
 	}
 	began, err := p.CreateTime()
-	if err != nil || time.UnixMilli(began).After(locked.Add(time.Second)) {
+	if err != nil || time.UnixMilli(began).After(locked.Add(clockSet)) {
 		return false
 	}
 	words, err := p.CmdlineSlice()
@@ -450,6 +466,9 @@ func (r *room) recallFromDisk(ctx context.Context, id string) error {
 	about, err := readWorkspace(id)
 	if err != nil {
 		return errNoSession
+	}
+	if holder(sessionFolder(id)) != 0 {
+		return nil // it is followed, with what goes on in it
 	}
 	s := newSession(r, id)
 	if err := s.beginFrom(ctx, about.summary(id)); err != nil {

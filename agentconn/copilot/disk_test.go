@@ -137,14 +137,15 @@ func TestTerminalOnDisk(t *testing.T) {
 // TestTerminalHeld: what a link to a server has is that link's.
 func TestTerminalHeld(t *testing.T) {
 	d := newDisk(t)
-	d.cfg.held.take("t1", 1)
+	link := &conn{terminal: true}
+	d.cfg.held.take("t1", link)
 	d.terminal("t1", saysHello(1)...)
 	d.terminal("t2", saysHello(1)...)
 	d.until("t2", "the other session", func(v snapshot.Session) bool { return len(v.State.Turns) == 1 })
 	if _, err := d.hub.Session("t1"); err == nil {
 		t.Error("it is followed twice")
 	}
-	d.cfg.held.take("t1", -1)
+	d.cfg.held.drop("t1", link)
 	d.until("t1", "the session that was left", func(v snapshot.Session) bool { return len(v.State.Turns) == 1 })
 }
 
@@ -229,6 +230,37 @@ func TestOlder(t *testing.T) {
 	for _, odd := range []string{"../x", "", "none", "old-1/../old-2"} {
 		if err := r.recallFromDisk(t.Context(), odd); err == nil {
 			t.Errorf("%q was recalled", odd)
+		}
+	}
+}
+
+// TestRecallOfTerminal: to look at a session that a terminal has open ends nothing in it.
+func TestRecallOfTerminal(t *testing.T) {
+	d := newDisk(t)
+	d.terminal("t1", event1(1, "user.message", `{"messageId":"m1","content":"hello","delivery":"idle"}`))
+	d.until("t1", "the turn", func(v snapshot.Session) bool { return v.State.ActiveTurn != nil })
+	r := &room{sink: d.hub, key: Provider, provider: Provider, epoch: "e", log: d.cfg.Log}
+	if err := r.recallFromDisk(t.Context(), "t1"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := d.hub.Session("t1"); err != nil || v.State.ActiveTurn == nil || v.Link.Key != terminalsKey {
+		t.Errorf("%v, the turn is %v, the link %s", err, v.State.ActiveTurn, v.Link.Key)
+	}
+}
+
+// TestClockSet: a clock that is set does not close a terminal, and a process that has got
+// the number of an older one is not a terminal.
+func TestClockSet(t *testing.T) {
+	d := newDisk(t)
+	for id, age := range map[string]time.Duration{"t1": 30 * time.Second, "t2": time.Hour} {
+		cmd := d.terminal(id, saysHello(1)...)
+		at := time.Now().Add(-age)
+		lock := filepath.Join(sessionFolder(id), fmt.Sprintf("inuse.%d.lock", cmd.Process.Pid))
+		if err := os.Chtimes(lock, at, at); err != nil {
+			t.Fatal(err)
+		}
+		if is := holder(sessionFolder(id)) != 0; is != (id == "t1") {
+			t.Errorf("with a lock of %v before: open %v", age, is)
 		}
 	}
 }

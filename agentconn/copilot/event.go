@@ -61,8 +61,9 @@ func (e event) grows() bool {
 	return false
 }
 
-// heard remembers the ids of events: the CLI sends some again, in long turns ten
-// thousand events later. Two generations of them are kept.
+// heard remembers the ids of events: the CLI sends some again in the same turn, in long
+// ones ten thousand events later. Two generations of them are kept, and those of a turn
+// until the end of the next one.
 type heard struct {
 	now, before map[string]bool
 }
@@ -84,3 +85,6 @@ func (h *heard) again(id string) bool {
 	h.now[id] = true
 	return false
 }
+
+// turned begins a generation, at the end of a turn.
+func (h *heard) turned() { h.now, h.before = nil, h.now }

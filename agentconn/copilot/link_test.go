@@ -40,6 +40,7 @@ var usual = map[string]any{
 	"connect":                             map[string]any{"ok": true, "protocolVersion": 3, "version": "1.0.102"},
 	"status.get":                          map[string]any{"protocolVersion": 3, "version": "1.0.102"},
 	"auth.getStatus":                      map[string]any{"isAuthenticated": true},
+	"session.getMetadata":                 map[string]any{"session": map[string]any{"clientName": "nod"}},
 	"session.create":                      map[string]any{"modelState": map[string]any{"modelId": "gpt-5.4"}},
 	"session.permissions.locations.apply": map[string]any{"locationKey": "/w", "locationType": "directory", "appliedRules": []any{}},
 }

@@ -33,6 +33,7 @@ type server struct {
 	logs    map[string][]json.RawMessage
 	inUse   []string
 	silent  map[string]bool // methods that are not answered
+	slow    string          // a method that is answered half a second later
 	calls   []message       // that it got
 	working bool            // what it says of the activity of its sessions
 	sent    int             // messages that it was sent
@@ -95,6 +96,11 @@ func (s *server) serve(c net.Conn) {
 		close(s.wake)
 		s.wake = make(chan struct{})
 		result, silent := s.result(m), s.silent[m.Method]
+		if m.Method == s.slow {
+			s.mu.Unlock()
+			time.Sleep(500 * time.Millisecond)
+			s.mu.Lock()
+		}
 		if !silent {
 			_ = s.write(c, map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": result})
 		}

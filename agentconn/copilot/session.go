@@ -196,21 +196,20 @@ func (s *session) take(ctx context.Context, e event) {
 }
 
 // passes reports whether an event is of a turn that has ended, in a log that tells
-// again what nod knows.
+// again what nod knows: all of it, where Copilot does not know the place any more.
 func (s *session) passes(e event) bool {
-	if !s.catching {
-		s.skips = false
-		return false
+	if !s.catching || e.AgentID != "" {
+		return s.catching && s.skips
 	}
-	if e.AgentID == "" && s.main.turn == "" {
-		switch e.Type {
-		case "user.message":
-			var m userMessage
-			_ = json.Unmarshal(e.Data, &m) // one without an id is none that has ended
-			s.skips = s.past[m.id(e)]
-		case "assistant.turn_start":
-			s.skips = s.skips || s.past[e.ID]
+	switch e.Type {
+	case "user.message":
+		var m userMessage
+		_ = json.Unmarshal(e.Data, &m) // one without an id is none that has ended
+		if id := m.id(e); id == s.main.turn || !m.within() {
+			s.skips = s.past[id]
 		}
+	case "assistant.turn_start":
+		s.skips = e.ID != s.main.turn && (s.skips || s.past[e.ID])
 	}
 	return s.skips
 }

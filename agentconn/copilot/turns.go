@@ -25,6 +25,12 @@ type userMessage struct {
 // id is that of the turn which the message begins.
 func (m userMessage) id(e event) string { return cmp.Or(m.MessageID, e.ID) }
 
+// within reports whether the message is said into a turn, or written by the CLI for
+// the model.
+func (m userMessage) within() bool {
+	return m.Delivery == "steering" || strings.HasPrefix(m.Source, "skill-")
+}
+
 // message is a user.message as AHP has it.
 func (m userMessage) message() state.Message {
 	out := state.UserMessage(m.Content)
@@ -164,6 +170,9 @@ func (a *agent) idle(_ context.Context, p ended) {
 	if a == s.main {
 		for _, sub := range s.subs {
 			done(sub)
+		}
+		if !s.catching { // else what came meanwhile may be of an earlier turn
+			s.heard.turned()
 		}
 		s.rested()
 	}
