@@ -473,6 +473,10 @@ func (c *conn) discover() {
 // regain goes on with a session in which something was open.
 func (c *conn) regain(m *state.SessionSummary) {
 	id := sessionID(m.Resource)
+	if c.terminal && holder(sessionFolder(id)) == 0 { // another terminal listens there by now
+		c.room.sink.Gone(c.ctx, m.Resource, "The terminal was closed while this turn ran.")
+		return
+	}
 	err := c.attach(c.ctx, id, m)
 	if err == nil || c.ctx.Err() != nil {
 		return

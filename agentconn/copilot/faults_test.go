@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"nod/agentconn"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/snapshot"
@@ -95,6 +96,24 @@ func TestServerEnded(t *testing.T) {
 	}
 	if err := h.hub.Send(t.Context(), id, state.UserMessage("again")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnotherTerminal: a terminal that serves at an address where another one did
+// before does not get the other one's session.
+func TestAnotherTerminal(t *testing.T) {
+	t.Setenv("COPILOT_HOME", t.TempDir())
+	h := newHouseOf(t, func(r *remote) agentconn.Adapter { return r })
+	id := h.session()
+	h.server.happens(id, true, event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`))
+	h.server.cut()
+	h.until(id, "the end of the turn", func(v snapshot.Session) bool { return v.State.ActiveTurn == nil })
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
+	for _, m := range h.server.calls {
+		if m.Method == "session.resume" {
+			t.Error("it was opened there")
+		}
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -263,6 +261,12 @@ func event1(n int, typ, data string) string {
 	return fmt.Sprintf(`{"id":"%s-%d","type":"%s","timestamp":"2026-01-01T00:00:00Z","data":%s}`, typ, n, typ, data)
 }
 
+// kept is a server that holds its sessions without a keeper, and is no terminal.
+type kept struct{ *remote }
+
+// NewConn implements agentconn.Adapter.
+func (k kept) NewConn(sink agentconn.Sink) agentconn.Conn { return newConn(k, k.cfg, sink, k.open) }
+
 // house is a nod with a link to such a server.
 type house struct {
 	t       *testing.T
@@ -273,6 +277,11 @@ type house struct {
 }
 
 func newHouse(t *testing.T) *house {
+	t.Helper()
+	return newHouseOf(t, func(r *remote) agentconn.Adapter { return kept{r} })
+}
+
+func newHouseOf(t *testing.T, adapter func(*remote) agentconn.Adapter) *house {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) })
@@ -287,11 +296,7 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.hub.Close(context.Background()) })
-	as, err := Adapters(Config{Servers: []Server{{Address: h.server.listener.Addr().String()}}, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.adapter = as[slices.IndexFunc(as, func(a agentconn.Adapter) bool { return strings.Contains(a.Key(), "@127.0.0.1:") })]
+	h.adapter = adapter(&remote{cfg: Config{Log: log, held: &held{}}, Server: Server{Address: h.server.listener.Addr().String()}})
 	h.manager = agentconn.NewManager(h.hub, []agentconn.Adapter{h.adapter}, log)
 	h.hub.SetUpstream(h.manager, []state.Link{{Key: h.adapter.Key(), Provider: h.adapter.Provider()}})
 	h.manager.Start()

@@ -70,6 +70,9 @@ func (k Keeper) Start(ctx context.Context) error {
 	if err != nil {
 		return cannotStart(err)
 	}
+	if _, err := os.Stat(self); err != nil { // a newer nod has been put in its place
+		self = fmt.Sprintf("/proc/%d/exe", os.Getpid())
+	}
 	if _, err := k.Stop(ctx); err != nil {
 		k.Log.Warn("whether an older server runs is not known", "err", err)
 	}
