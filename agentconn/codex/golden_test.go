@@ -1,21 +1,16 @@
 package codex
 
 import (
-	"bytes"
-	"encoding/json"
-	"flag"
-	"fmt"
-	"os"
+	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"nod/agentconn/agenttest"
 	"nod/state"
+	"nod/state/snapshot"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestGolden replays the small recordings of the module: the state of each session
 // at the end is what its golden file says. With -update it is written there; then a
@@ -30,7 +25,7 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			s.play(file)
-			golden(t, filepath.Join("testdata", "golden", name+".json"), s.final())
+			agenttest.Golden(t, filepath.Join("testdata", "golden", name+".json"), s.final())
 			if s.errors.Len() > 0 {
 				t.Errorf("logged: %s", s.errors.String())
 			}
@@ -38,88 +33,18 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; -update writes it", err)
-	}
-	if bytes.Equal(got, want) {
-		return
-	}
-	a, b := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			t.Fatalf("%s:%d: got\n%s\nwant\n%s", file, i+1, a[i], b[i])
-		}
-	}
-	t.Fatalf("%s: %d lines, want %d", file, len(a), len(b))
-}
-
-// times are what differs whenever a recording is made or played.
-var (
-	times   = regexp.MustCompile(`("(?:createdAt|modifiedAt|timestamp|durationMs|nod\.durationMs)": )[0-9.]+`)
-	running = regexp.MustCompile(`\(for [0-9][^)]*\)`)
-	ids     = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-)
-
 // final is the state of all sessions, in the order of their threads, without what
 // is another each time.
-func (s *stage) final() []byte {
+func (s *stage) final() string {
 	s.t.Helper()
-	var threads []string
-	for thread := range s.conn.threads {
-		threads = append(threads, thread)
+	var sessions []snapshot.Session
+	for _, thread := range slices.Sorted(maps.Keys(s.conn.threads)) {
+		sessions = append(sessions, s.session(strings.TrimPrefix(s.conn.threads[thread].uri, state.SessionScheme)))
 	}
-	slices.Sort(threads)
-	var sessions []map[string]any
-	add := func(id string) {
-		v := s.session(id)
-		terminals := map[string]any{}
-		for uri, terminal := range v.Terminals.All() {
-			terminals[uri] = s.plain(terminal)
+	return agenttest.Final(s.t, sessions, func(text string) string {
+		for thread, id := range s.threads {
+			text = strings.ReplaceAll(text, id, thread)
 		}
-		var asked []string
-		for _, a := range v.Approvals {
-			asked = append(asked, fmt.Sprintf("%s %s: %s", a.Request.Method, a.Request.UpstreamID, a.State))
-		}
-		sessions = append(sessions, map[string]any{"state": s.plain(v.State), "terminals": terminals, "requests": asked})
-	}
-	for _, thread := range threads {
-		add(strings.TrimPrefix(s.conn.threads[thread].uri, "ahp-session:/"))
-	}
-	out, err := json.MarshalIndent(sessions, "", "  ")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	text := running.ReplaceAllString(times.ReplaceAllString(string(out), "${1}0"), "(for a while)")
-	for thread, id := range s.threads {
-		text = strings.ReplaceAll(text, id, thread)
-	}
-	var seen []string
-	text = ids.ReplaceAllStringFunc(text, func(id string) string {
-		if !slices.Contains(seen, id) {
-			seen = append(seen, id)
-		}
-		return fmt.Sprintf("id-%d", slices.Index(seen, id)+1)
+		return text
 	})
-	return []byte(text + "\n")
-}
-
-func (s *stage) plain(v any) json.RawMessage {
-	s.t.Helper()
-	raw, err := state.Marshal(v)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return raw
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"nod/agentconn/agenttest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,7 +27,7 @@ func protocols(t *testing.T) map[string]protocol {
 		t.Fatal("no names", err)
 	}
 	out := map[string]protocol{"0.171.0": newest}
-	b, err = os.ReadFile(shared("schemas", "codex-app-server-protocol.schema.json"))
+	b, err = os.ReadFile(agenttest.Shared("schemas", "codex-app-server-protocol.schema.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Log("the pinned schema is not here; NOD_SHARED may name the folder that holds it")
 		return out

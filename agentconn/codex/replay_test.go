@@ -1,18 +1,17 @@
 package codex
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"nod/agentconn/agenttest"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/hub"
@@ -210,45 +209,15 @@ func (s *stage) session(id string) snapshot.Session {
 
 func (s *stage) play(file string) {
 	s.t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	r := bufio.NewReader(f)
-	for {
-		line, err := r.ReadBytes('\n')
-		if len(line) > 0 {
-			var rec struct {
-				Dir string
-				Msg json.RawMessage
-			}
-			if err := json.Unmarshal(line, &rec); err != nil {
-				s.t.Fatal(err)
-			}
-			if len(rec.Msg) > 0 && rec.Msg[0] == '{' { // others are notes of the recorder
-				if rec.Dir == "in" {
-					s.in(rec.Msg)
-				} else {
-					s.said(rec.Msg)
-				}
-			}
+	agenttest.Play(s.t, file, func(dir string, msg json.RawMessage) {
+		switch {
+		case len(msg) == 0 || msg[0] != '{': // a note of the recorder
+		case dir == "in":
+			s.in(msg)
+		default:
+			s.said(msg)
 		}
-		if errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			s.t.Fatal(err)
-		}
-	}
-}
-
-// shared is the folder of what does not belong to the module: recordings, schemas.
-func shared(path ...string) string {
-	root := os.Getenv("NOD_SHARED")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared")
-	}
-	return filepath.Join(append([]string{root}, path...)...)
+	})
 }
 
 // TestRecordings replays what the real Codex has said, of both versions, and
@@ -257,7 +226,7 @@ func shared(path ...string) string {
 func TestRecordings(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.jsonl", filepath.Join("*", "*.jsonl")} {
-		more, _ := filepath.Glob(shared("recordings", "codex", pattern))
+		more, _ := filepath.Glob(agenttest.Shared("recordings", "codex", pattern))
 		files = append(files, more...)
 	}
 	if len(files) == 0 {
@@ -272,7 +241,7 @@ func TestRecordings(t *testing.T) {
 			for thread, id := range s.threads {
 				v := s.session(id)
 				s.check(thread, v)
-				checkValid(t, schema, v)
+				agenttest.CheckValid(t, schema, v)
 				turns += len(v.State.Turns)
 			}
 			if s.errors.Len() > 0 {
@@ -282,27 +251,6 @@ func TestRecordings(t *testing.T) {
 	}
 	if turns < 80 {
 		t.Errorf("the recordings have only %d turns", turns)
-	}
-}
-
-// checkValid holds a session against AHP's schema: nod may send it to a client.
-func checkValid(t *testing.T, schema *schematest.Validator, v snapshot.Session) {
-	t.Helper()
-	if schema == nil {
-		return
-	}
-	check := func(definition string, x any) {
-		raw, err := state.Marshal(x)
-		if err == nil {
-			err = schema.Validate(definition, raw)
-		}
-		if err != nil {
-			t.Errorf("%s: %v", definition, err)
-		}
-	}
-	check("SessionState", v.State)
-	for _, terminal := range v.Terminals.All() {
-		check("TerminalState", terminal)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"nod/agentconn/agenttest"
 	"nod/agentconn/forms"
 	"nod/state"
 	"nod/state/approvals"
@@ -369,7 +370,7 @@ func TestCardsGoAway(t *testing.T) {
 	schema := schematest.Pinned(t)
 	for _, c := range asks {
 		s, _ := put(t, c.before, c.method, "1", c.params)
-		checkValid(t, schema, s.view())
+		agenttest.CheckValid(t, schema, s.view())
 		if s.view().State.Summary.Status.Activity() != state.StatusInputNeeded {
 			t.Errorf("%s: AHP does not say that input is needed", c.name)
 		}

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"nod/agentconn/agenttest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,7 @@ var nowhere = []string{
 // pinned returns the events of the pinned schema; none where it is not at hand.
 func pinned(t *testing.T) (out []string) {
 	t.Helper()
-	b, err := os.ReadFile(shared("schemas", "copilot-session-events.schema.json"))
+	b, err := os.ReadFile(agenttest.Shared("schemas", "copilot-session-events.schema.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Log("the pinned schema is not here; NOD_SHARED may name the folder that holds it")
 		return nil

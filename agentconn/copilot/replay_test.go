@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"nod/agentconn/agenttest"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/schematest"
@@ -20,7 +21,7 @@ import (
 func TestRecordings(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.rpc.jsonl", filepath.Join("*", "*.rpc.jsonl")} {
-		more, _ := filepath.Glob(shared("recordings", "copilot", pattern))
+		more, _ := filepath.Glob(agenttest.Shared("recordings", "copilot", pattern))
 		files = append(files, more...)
 	}
 	own, _ := filepath.Glob(filepath.Join("testdata", "recordings", "*.rpc.jsonl"))
@@ -35,7 +36,7 @@ func TestRecordings(t *testing.T) {
 				for _, a := range known.agents() {
 					v := s.session(strings.TrimPrefix(a.uri, state.SessionScheme))
 					messages += s.check(id, a, v)
-					checkValid(t, schema, v)
+					agenttest.CheckValid(t, schema, v)
 				}
 			}
 			if s.errors.Len() > 0 {
@@ -50,27 +51,6 @@ func TestRecordings(t *testing.T) {
 
 func (s *session) agents() []*agent {
 	return append([]*agent{s.main}, slices.Collect(maps.Values(s.subs))...)
-}
-
-// checkValid holds a session against AHP's schema: nod may send it to a client.
-func checkValid(t *testing.T, schema *schematest.Validator, v snapshot.Session) {
-	t.Helper()
-	if schema == nil {
-		return
-	}
-	check := func(definition string, x any) {
-		raw, err := state.Marshal(x)
-		if err == nil {
-			err = schema.Validate(definition, raw)
-		}
-		if err != nil {
-			t.Errorf("%s: %v", definition, err)
-		}
-	}
-	check("SessionState", v.State)
-	for _, terminal := range v.Terminals.All() {
-		check("TerminalState", terminal)
-	}
 }
 
 // check holds an agent's session against what was said about it, and returns how many

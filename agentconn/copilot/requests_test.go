@@ -16,6 +16,7 @@ import (
 
 	"github.com/github/copilot-sdk/go/rpc"
 
+	"nod/agentconn/agenttest"
 	"nod/agentconn/forms"
 	"nod/state"
 	"nod/state/approvals"
@@ -32,7 +33,7 @@ var waitsForNobody = map[string]string{
 func TestEveryRequestIsClassified(t *testing.T) {
 	asks := regexp.MustCompile(`"([a-z_]+\.(?:[a-z_]+_)?(?:requested|required|queued|execute))"`)
 	found := map[string]bool{}
-	schema, err := os.ReadFile(shared("schemas", "copilot-session-events.schema.json"))
+	schema, err := os.ReadFile(agenttest.Shared("schemas", "copilot-session-events.schema.json"))
 	if err != nil {
 		t.Log("the schema of Copilot is not here; NOD_SHARED may name the folder that holds it")
 	}
@@ -103,7 +104,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 			}
 		}
 	}
-	raw, err := os.ReadFile(shared("schemas", "copilot-session-events.schema.json"))
+	raw, err := os.ReadFile(agenttest.Shared("schemas", "copilot-session-events.schema.json"))
 	if err != nil {
 		t.Skip("the schema of Copilot is not here; NOD_SHARED may name the folder that holds it")
 	}

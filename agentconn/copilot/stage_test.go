@@ -1,20 +1,16 @@
 package copilot
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"nod/agentconn/agenttest"
 	"nod/agentconn/forms"
 	"nod/state"
 	"nod/state/approvals"
@@ -300,42 +296,12 @@ func (s *stage) session(id string) snapshot.Session {
 // play replays a recording of both sides.
 func (s *stage) play(file string) {
 	s.t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	r := bufio.NewReader(f)
-	for {
-		line, err := r.ReadBytes('\n')
-		if len(line) > 0 {
-			var rec struct {
-				Dir string
-				Msg json.RawMessage
-			}
-			if err := json.Unmarshal(line, &rec); err != nil {
-				s.t.Fatal(err)
-			}
-			switch rec.Dir { // others are notes of the recorder
-			case "s2c":
-				s.in(rec.Msg)
-			case "c2s":
-				s.said(rec.Msg)
-			}
+	agenttest.Play(s.t, file, func(dir string, msg json.RawMessage) {
+		switch dir { // others are notes of the recorder
+		case "s2c":
+			s.in(msg)
+		case "c2s":
+			s.said(msg)
 		}
-		if errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			s.t.Fatal(err)
-		}
-	}
-}
-
-// shared is the folder of what does not belong to the module: recordings, schemas.
-func shared(path ...string) string {
-	root := os.Getenv("NOD_SHARED")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared")
-	}
-	return filepath.Join(append([]string{root}, path...)...)
+	})
 }
