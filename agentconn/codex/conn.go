@@ -30,10 +30,6 @@ const (
 	bannerLines = 5
 	// maxCalls is how many calls may wait at once: a server with some 130 refuses.
 	maxCalls = 32
-	// lookEvery is how often a server is asked whether it is still there, and
-	// answerWithin how long it may take.
-	lookEvery    = 10 * time.Second
-	answerWithin = 10 * time.Second
 	// restFor is how long a thread may rest before nod leaves it, so that Codex can
 	// unload it and other programs can open it: as long as Codex itself waits.
 	restFor = time.Minute
@@ -141,7 +137,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 		}
 		ready(agentconn.Found{Epoch: c.epoch, Detail: detail, Lasting: d.lasting, Offers: c.offers(d.terminal), Stalled: stalled})
 		c.discover()
-		c.keep(stalled)
+		agentconn.Watch(c.ctx, stalled, c.probe)
 	})
 	rubbish, read := c.read(ctx)
 	c.lose()
@@ -237,7 +233,7 @@ func (c *conn) greet(ctx context.Context) error {
 
 // askVersion asks a server over a wire of its own.
 func askVersion(ctx context.Context, w wire) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, agentconn.AnswerWithin)
 	defer cancel()
 	params, err := json.Marshal(hello)
 	if err != nil {
@@ -411,38 +407,18 @@ func (c *conn) write(m message) error {
 	return err
 }
 
-// keep asks the server every now and then whether it is still there, and leaves
-// the threads that rest.
-func (c *conn) keep(stalled chan<- bool) {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	was := false
-	for {
-		select {
-		case <-look.C:
-		case <-c.ctx.Done():
-			return
-		}
-		var resting []string
-		ctx, cancel := context.WithTimeout(c.ctx, answerWithin)
-		err := c.call(ctx, "thread/loaded/list", map[string]any{}, func(json.RawMessage) error {
-			resting = c.resting()
-			return nil
-		})
-		cancel()
-		if err != nil { // the reader may still be at it
-			resting = nil
-		}
-		for _, id := range resting {
-			c.leave(id)
-		}
-		if is := err != nil; is != was {
-			was = is
-			select {
-			case stalled <- is:
-			case <-c.ctx.Done():
-				return
-			}
-		}
+// probe asks the server whether it is still there, and leaves the threads that rest.
+func (c *conn) probe(ctx context.Context) error {
+	var resting []string
+	err := c.call(ctx, "thread/loaded/list", map[string]any{}, func(json.RawMessage) error {
+		resting = c.resting()
+		return nil
+	})
+	if err != nil {
+		return err // the reader may still be at it
 	}
+	for _, id := range resting {
+		c.leave(id)
+	}
+	return nil
 }

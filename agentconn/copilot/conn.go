@@ -25,10 +25,6 @@ const (
 	// greetTimeout bounds the wait for the answer to connect: a cold `copilot` takes
 	// some seconds.
 	greetTimeout = 15 * time.Second
-	// lookEvery is how often a server is asked whether it is still there, and
-	// answerWithin how long it may take.
-	lookEvery    = 10 * time.Second
-	answerWithin = 10 * time.Second
 )
 
 // dialled is a connection to a server.
@@ -113,7 +109,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 			Epoch: d.epoch, Detail: plain.Joined(". ", "Copilot "+c.version, d.notice), Lasting: d.lasting, Offers: offers(), Stalled: stalled,
 		})
 		c.discover()
-		c.keep(stalled)
+		agentconn.Watch(c.ctx, stalled, c.probe)
 	})
 	wire, err := accept()
 	var passing sync.WaitGroup
@@ -290,29 +286,10 @@ func (c *conn) callFor(ctx context.Context, method, id string, f func(context.Co
 // errTooLong: the answer was longer than nod reads.
 var errTooLong = errors.New("copilot: an answer is longer than nod reads")
 
-// keep asks the server every now and then whether it is still there.
-func (c *conn) keep(stalled chan<- bool) {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	was := false
-	for {
-		select {
-		case <-look.C:
-		case <-c.ctx.Done():
-			return
-		}
-		ctx, cancel := context.WithTimeout(c.ctx, answerWithin)
-		_, err := c.client.Ping(ctx, "")
-		cancel()
-		if is := err != nil; is != was {
-			was = is
-			select {
-			case stalled <- is:
-			case <-c.ctx.Done():
-				return
-			}
-		}
-	}
+// probe asks the server whether it is still there.
+func (c *conn) probe(ctx context.Context) error {
+	_, err := c.client.Ping(ctx, "")
+	return err
 }
 
 // session returns the SDK's handle of a session that this link holds.
