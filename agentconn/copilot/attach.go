@@ -478,6 +478,9 @@ func (c *conn) regain(m *state.SessionSummary) {
 		return
 	}
 	err := c.attach(c.ctx, id, m)
+	for errors.Is(err, errSlow) && c.ctx.Err() == nil { // the page says that it does not answer
+		err = c.attach(c.ctx, id, m)
+	}
 	if err == nil || c.ctx.Err() != nil {
 		return
 	}

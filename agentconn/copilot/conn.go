@@ -248,9 +248,13 @@ func (c *conn) call(ctx context.Context, f func(context.Context) error) error {
 	return c.callWithin(ctx, callTimeout, f)
 }
 
+// errSlow: a call was not answered in time.
+var errSlow = errors.New("copilot: no answer")
+
 func (c *conn) callWithin(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &agentconn.PublicError{
 		Message: fmt.Sprintf("Copilot has not answered for %v. It may have done it all the same, so look before you try again.", limit),
+		Err:     errSlow,
 	})
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
