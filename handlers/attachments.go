@@ -31,10 +31,11 @@ const (
 // imageTypes are those that models can look at.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// uploads reports whether a request brings images along, as only a message may.
+// uploads reports whether a request brings images along, as only a message may. Its route
+// may stand below a base path.
 func uploads(c echo.Context) bool {
 	kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type"))
-	return err == nil && kind == "multipart/form-data" && c.Request().Method == http.MethodPost && c.Path() == messagesPath
+	return err == nil && kind == "multipart/form-data" && c.Request().Method == http.MethodPost && strings.HasSuffix(c.Path(), messagesPath)
 }
 
 // readUpload reads a form with images into memory.

@@ -135,3 +135,14 @@ func TestWrongAttachments(t *testing.T) {
 		t.Errorf("something was sent: %v", err)
 	}
 }
+
+// TestAttachmentsBelowABasePath go along, too.
+func TestAttachmentsBelowABasePath(t *testing.T) {
+	s := newSite(t, func(c *Config) { c.BasePath = "/nod" })
+	id := s.session()
+	s.apply(id, &state.SessionTurnComplete{TurnID: "t"})
+	s.offer(state.Offers{Attaches: true})
+	if r := s.upload("/nod/s/"+id+"/messages", url.Values{"text": {"look"}}, "a.png", dot); r.status != http.StatusSeeOther {
+		t.Errorf("%d\n%s", r.status, r.body)
+	}
+}
