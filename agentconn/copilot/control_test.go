@@ -289,3 +289,24 @@ func TestOperations(t *testing.T) {
 		t.Errorf("nod has %d turns of it", len(v.State.Turns))
 	}
 }
+
+// TestStopEmptiesALongQueue: more waits than is shown.
+func TestStopEmptiesALongQueue(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	var items []string
+	for i := range maxQueue + 5 {
+		items = append(items, fmt.Sprintf(`{"id":"%d","messageId":"x%d","kind":"message","displayText":"theirs"}`, i, i))
+	}
+	h.server.waits(id, items...)
+	h.until(id, "what waits", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == maxQueue })
+	if err := h.hub.StopAll(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.server.count("session.queue.removeAt"); n != maxQueue+5 {
+		t.Errorf("%d were removed", n)
+	}
+	if n := h.server.count("session.abort"); n != 1 {
+		t.Error("what waits comes next")
+	}
+}

@@ -117,6 +117,7 @@ func (s *server) result(m message) any {
 		Cursor    string `json:"cursor"`
 		Mode      string `json:"mode"`
 		ModelID   string `json:"modelId"`
+		ID        string `json:"id"`
 	}
 	_ = json.Unmarshal(m.Params, &p) // none for some calls
 	log := s.logs[p.SessionID]
@@ -159,6 +160,7 @@ func (s *server) result(m message) any {
 	case "session.queue.sendNow":
 		return map[string]any{"steered": true}
 	case "session.queue.removeAt":
+		s.queue = slices.DeleteFunc(s.queue, func(item json.RawMessage) bool { return strings.Contains(string(item), `"id":"`+p.ID+`"`) })
 		return map[string]any{"removed": true}
 	case "sessions.fork":
 		return map[string]any{"sessionId": "f0"}

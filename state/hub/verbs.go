@@ -318,10 +318,21 @@ func (h *Hub) emptyQueue(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range state.Waits(st.Meta) {
-		err := h.up.Dispatch(ctx, s.liveOn(), st, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: w.ID})
-		if err != nil { // it may have been taken a moment ago, which does not keep the rest from being stopped
-			h.log.Warn("a message still waits at the agent", "session", s.uri, "err", err)
+	tried := map[string]bool{}
+	for more := true; more; { // the agent shows the begin of a long queue
+		more = false
+		for _, w := range state.Waits(st.Meta) {
+			if tried[w.ID] {
+				continue
+			}
+			tried[w.ID], more = true, true
+			err := h.up.Dispatch(ctx, s.liveOn(), st, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: w.ID})
+			if err != nil { // it may have been taken a moment ago, which does not keep the rest from being stopped
+				h.log.Warn("a message still waits at the agent", "session", s.uri, "err", err)
+			}
+		}
+		if st, err = s.current(); err != nil {
+			return err
 		}
 	}
 	for _, m := range st.QueuedMessages {
