@@ -155,8 +155,15 @@ func (c *conn) cancel(ctx context.Context, s *sdk.Session) error {
 func (c *conn) steer(ctx context.Context, st *state.Session, a *state.SessionPendingMessageSet) error {
 	id := sessionID(st.Summary.Resource)
 	waits := false
+	said := steering{SessionPendingMessageSet: *a}
 	c.alone(func() {
-		waits = slices.ContainsFunc(c.queue(id), func(w state.Waiting) bool { return w.ID == a.ID })
+		if waits = slices.ContainsFunc(c.queue(id), func(w state.Waiting) bool { return w.ID == a.ID }); !waits {
+			return
+		}
+		list := c.sessions[id].queue // which has them whole
+		if i := slices.IndexFunc(list, func(q queueItem) bool { return q.ID == a.ID }); i >= 0 {
+			said.message, said.Message.Text = list[i].MessageID, list[i].Text
+		}
 	})
 	if !waits {
 		return c.send(ctx, id, sdk.MessageOptions{Mode: "immediate"}, a.Message, func(raw json.RawMessage) error {
@@ -167,7 +174,8 @@ func (c *conn) steer(ctx context.Context, st *state.Session, a *state.SessionPen
 			case known.main.turn == "": // the turn has ended meanwhile, so it begins one
 				return c.sent(id, a.Message, raw)
 			}
-			c.steered(id, *a)
+			said.message = taken
+			c.steered(id, said)
 			return nil
 		})
 	}
@@ -185,21 +193,21 @@ func (c *conn) steer(ctx context.Context, st *state.Session, a *state.SessionPen
 		if err := json.Unmarshal(raw, &res); err != nil || !res.Steered {
 			return errors.Join(err, &agentconn.PublicError{Message: "Copilot did not take it into the turn. It still waits there, or has begun."})
 		}
-		c.steered(id, *a)
+		c.steered(id, said)
 		return nil
 	})
 }
 
-// steered shows what is said to the turn in progress.
-func (c *conn) steered(id string, a state.SessionPendingMessageSet) {
+// steered shows what is said to the turn in progress. It is kept whole: if Copilot does
+// not take it, it may be sent again.
+func (c *conn) steered(id string, m steering) {
 	s := c.sessions[id]
 	if s == nil || s.main.turn == "" {
 		return
 	}
-	a.Message = a.Message.Light()
 	s.from = state.Source{}
-	s.main.steering = append(s.main.steering, a)
-	s.main.apply(s.main.steers(a.ID))
+	s.main.steering = append(s.main.steering, m)
+	s.main.apply(s.main.steers(m.ID))
 	s.flush(c.recording())
 }
 
@@ -255,17 +263,21 @@ func (c *conn) readQueue(id string) {
 // maxQueue is how much of a queue is shown.
 const maxQueue = 20
 
+// queueItem is a message that waits at Copilot.
+type queueItem struct {
+	ID        string `json:"id"`
+	MessageID string `json:"messageId"`
+	Text      string `json:"displayText"`
+}
+
 // queued shows what waits at Copilot. A message that has just been sent is there too,
 // until its turn begins.
 func (a *agent) queued(raw json.RawMessage) error {
 	var p struct {
-		Items []struct {
-			ID        string `json:"id"`
-			MessageID string `json:"messageId"`
-			Text      string `json:"displayText"`
-		} `json:"items"`
+		Items []queueItem `json:"items"`
 	}
 	err := json.Unmarshal(raw, &p)
+	a.session.queue = p.Items
 	list := []state.Waiting{}
 	for _, i := range p.Items {
 		if i.ID != "" && i.MessageID != a.turn && len(list) < maxQueue && a.turn != "" {

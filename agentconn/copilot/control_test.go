@@ -290,6 +290,47 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// TestStopKeepsWhatWasSaid whole: what Copilot has not taken into the turn waits for a
+// person with all that went along.
+func TestStopKeepsWhatWasSaid(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.happens(id, true, event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`))
+	for _, name := range []string{"a.png", "b.png"} {
+		m := state.UserMessage("look at " + name)
+		m.Attachments = []state.MessageAttachment{{Type: "embeddedResource", Label: name, ContentType: new("image/png"), Data: new("AAAA")}}
+		if err := h.hub.Steer(t.Context(), id, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.server.happens(id, true, event1(2, "abort", `{"reason":"user_initiated"}`), event1(2, "session.idle", `{"aborted":true}`))
+	v := h.until(id, "the message", func(v snapshot.Session) bool { return len(v.State.QueuedMessages) == 1 })
+	if a := v.State.QueuedMessages[0].Message.Attachments; len(a) != 2 || a[0].Label != "a.png" || state.Value(a[1].Data) != "AAAA" {
+		t.Errorf("along with it wait %+v", a)
+	}
+}
+
+// TestSteerWithALongMessage that another client has queued: it is shown cut, and known by
+// its id when Copilot takes it.
+func TestSteerWithALongMessage(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.happens(id, true, event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`))
+	long := strings.Repeat("long ", 1000)
+	h.server.waits(id, `{"id":"7","messageId":"x","kind":"message","displayText":"`+long+`"}`)
+	h.until(id, "what waits", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == 1 })
+	if err := h.hub.SteerQueued(t.Context(), id, "7"); err != nil {
+		t.Fatal(err)
+	}
+	h.server.waits(id)
+	h.server.happens(id, true, event1(2, "user.message", `{"messageId":"x","content":"`+long+`","delivery":"steering"}`))
+	h.server.happens(id, true, event1(2, "abort", `{"reason":"user_initiated"}`), event1(2, "session.idle", `{"aborted":true}`))
+	v := h.until(id, "rest", func(v snapshot.Session) bool { return v.State.ActiveTurn == nil })
+	if q := v.State.QueuedMessages; len(q) != 0 {
+		t.Errorf("what was taken waits again, cut to %d characters", len(q[0].Message.Text))
+	}
+}
+
 // TestStopEmptiesALongQueue: more waits than is shown.
 func TestStopEmptiesALongQueue(t *testing.T) {
 	h := newHouse(t)

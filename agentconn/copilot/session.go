@@ -48,6 +48,7 @@ type session struct {
 	told    []string             // the newest sentences that are not told again
 	replans bool                 // its todos have changed while its log was read
 	works   workplace            // where it works
+	queue   []queueItem          // what waits at Copilot, whole
 
 	catching bool    // its log is being read
 	late     []event // what came meanwhile
@@ -100,7 +101,13 @@ type agent struct {
 	writing   string           // the call that the model writes, by its id
 	title     string           // of a sub-agent, as others call it
 	own       string           // a call that a person has made, which is all of the turn
-	steering  []state.SessionPendingMessageSet
+	steering  []steering
+}
+
+// steering is what was said to a turn and not taken yet.
+type steering struct {
+	state.SessionPendingMessageSet
+	message string // Copilot's id of it, "" if that is not known
 }
 
 // usage counts the tokens of a turn.
@@ -455,7 +462,7 @@ func (a *agent) recall(st *state.Session) {
 	}
 	a.turn, a.stepping = t.ID, true
 	if m := st.SteeringMessage; m != nil {
-		a.steering = []state.SessionPendingMessageSet{{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}
+		a.steering = []steering{{SessionPendingMessageSet: state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}}
 	}
 	for _, p := range t.ResponseParts.All() {
 		switch p := p.(type) {
