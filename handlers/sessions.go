@@ -47,7 +47,7 @@ func (s *Server) settings(c echo.Context, links []state.Link) (out []views.Field
 func (s *Server) create(c echo.Context) error {
 	f := views.NewSession{
 		Links: s.Hub.Inbox().Links, Provider: c.FormValue("provider"),
-		Folder: strings.TrimSpace(c.FormValue("folder")), Prompt: c.FormValue("prompt"),
+		Folder: strings.TrimSpace(c.FormValue("folder")), Prompt: lines(c.FormValue("prompt")),
 	}
 	f.More = s.settings(c, f.Links)
 	chosenWell := true
@@ -157,7 +157,7 @@ func (s *Server) message(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	draft := views.Draft{Text: c.FormValue("text"), Paths: c.FormValue("paths")}
+	draft := views.Draft{Text: lines(c.FormValue("text")), Paths: c.FormValue("paths")}
 	again := func(problem string) error {
 		draft.Problem = problem
 		return s.showSession(c, http.StatusUnprocessableEntity, id, draft)
