@@ -207,6 +207,12 @@ var asked = []struct {
 		answers: usually(`{"kind":"write"}`),
 	},
 	{
+		name: "move", data: prompted(`"kind":"write"`,
+			`"kind":"write","toolCallId":"w","intention":"Move","fileName":"/w/n","diff":"diff --git a/w/old b/w/n\n--- a/w/old\n+++ b/w/n\n","fileEdits":[{"before":{"path":"/w/old","content":"a"},"after":{"path":"/w/n","content":"a"}}]`),
+		as: state.RequestFileChange, title: "Change a file?", details: "File: /w/n; It is moved from: /w/old",
+		answers: map[string]string{"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
+	},
+	{
 		name: "read, by a policy each time", data: prompted(`"kind":"read","path":"/w/a"`, `"kind":"read","toolCallId":"r","intention":"Read file: /w/a","path":"/w/a","resolvedPath":"/etc/shadow","managedApprovalRequired":true`),
 		as: state.RequestPermissions, title: "Read a file?", details: "To read: /w/a\n  which is /etc/shadow",
 		answers: map[string]string{"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
@@ -481,6 +487,7 @@ func TestOnlyRefused(t *testing.T) {
 		{"permission.requested", prompted(`"kind":"shell"`, `"kind":"commands","fullCommandText":7`), "reject"},
 		{"permission.requested", prompted(`"kind":"shell"`, `"kind":"commands"`), "reject"},
 		{"permission.requested", prompted(`"kind":"write"`, `"kind":"write","fileName":"/w/a","diff":""`), "reject"},
+		{"permission.requested", prompted(`"kind":"write"`, `"kind":"write","fileName":"/w/n","diff":"`+diff+`","fileEdits":[{"before":{"path":"/w/n"},"after":{"path":"/w/n"}},{"before":{"path":"/w/more"}}]`), "reject"},
 		{"permission.requested", prompted(`"kind":"read"`, `"kind":"path","accessKind":"own","paths":["/"]`), "reject"},
 		{"permission.requested", prompted(`"kind":"memory"`, `"kind":"memory","fact":"f","action":"forget"`), "reject"},
 		{"permission.requested", prompted(`"kind":"workflow"`, `"kind":"workflow","operation":"sell"`), "reject"},
@@ -518,6 +525,18 @@ func TestOnlyRefused(t *testing.T) {
 	for _, sent := range l.said(permissionMethod) {
 		if !strings.Contains(sent, `"result":{"kind":"reject","feedback":"no"}`) {
 			t.Errorf("sent %s", sent)
+		}
+	}
+}
+
+// TestHowFarAnApprovalReaches: Copilot keeps the approval of an extension's rights by the
+// name of the extension alone.
+func TestHowFarAnApprovalReaches(t *testing.T) {
+	l := newLink(t)
+	a := l.ask("r", "permission.requested", prompted(`"kind":"extension-permission-access","extensionName":"x","capabilities":["a"]`, `"kind":"extension-permission-access","extensionName":"x","capabilities":["a"]`))
+	for _, id := range []string{approveForSession, approveForLocation} {
+		if o, ok := a.Request.Option(id); !ok || !strings.Contains(o.Label, "whatever rights") {
+			t.Errorf("%s: %q", id, o.Label)
 		}
 	}
 }
