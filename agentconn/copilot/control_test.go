@@ -310,6 +310,19 @@ func TestStopKeepsWhatWasSaid(t *testing.T) {
 	}
 }
 
+// TestSteerWithAFile names it where what was said stands in the turn.
+func TestSteerWithAFile(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.happens(id, true, event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`),
+		event1(2, "user.message", `{"messageId":"x","content":"look","delivery":"steering","attachments":[{"type":"file","displayName":"a.txt","path":"/w/a.txt"},{"type":"blob","displayName":"b.png","mimeType":"image/png"}]}`),
+		event1(1, "session.idle", `{}`))
+	v := h.until(id, "rest", func(v snapshot.Session) bool { return v.State.ActiveTurn == nil })
+	if got := v.State.Turns[0].ResponseParts[0].(*state.NotificationPart).Content.Text; got != "look\n\nWith it: a.txt, b.png" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestSteerWithALongMessage that another client has queued: it is shown cut, and known by
 // its id when Copilot takes it.
 func TestSteerWithALongMessage(t *testing.T) {

@@ -50,7 +50,7 @@ func (a *agent) said(ctx context.Context, e event) bool {
 		a.taken(id, m.Content)
 		a.session.past[id] = true // it begins no turn any more
 		a.apply(&state.SessionResponsePart{TurnID: a.turn, Part: &state.NotificationPart{
-			Content: state.Plain(m.Content), Meta: state.Meta{"nod.said": plain.Value("user")},
+			Content: state.Plain(plain.Joined("\n\nWith it: ", m.Content, labels(m.Attachments))), Meta: state.Meta{"nod.said": plain.Value("user")},
 		}})
 	default:
 		a.end()
