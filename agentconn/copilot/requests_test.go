@@ -476,6 +476,39 @@ func TestWhoseAnswer(t *testing.T) {
 	}
 }
 
+// TestAnswerGetsNoAnswer: nobody knows whose answer it was, but what it was shows in the
+// call, whenever it is told.
+func TestAnswerGetsNoAnswer(t *testing.T) {
+	for name, early := range map[string]bool{"told before": true, "told afterwards": false} {
+		t.Run(name, func(t *testing.T) {
+			l := newLink(t)
+			completed := func() {
+				l.tell(l.id, "permission.completed", `{"requestId":"r","result":{"kind":"denied-interactively-by-user"}}`)
+			}
+			l.peer.before = func(m message) any {
+				if m.Method != permissionMethod {
+					return nil
+				}
+				if early {
+					completed()
+				}
+				return "no answer"
+			}
+			a := l.ask("r", "permission.requested", prompted(shellRequest, shellPrompt))
+			_ = l.decide(a, state.Decision{OptionID: approveOnce}) // the hub has noted what came of it
+			if l.ends(a, approvals.DeliveryUnknown); !early {
+				completed()
+			}
+			l.until("the call shows it", func() bool { return l.call("c").Status == state.ToolCancelled })
+			l.conn.alone(func() {
+				if l.conn.waits(l.id, requestID("r")) != nil {
+					t.Error("it still waits")
+				}
+			})
+		})
+	}
+}
+
 // TestOnlyRefused: what nod cannot show whole can be refused, and nothing else.
 func TestOnlyRefused(t *testing.T) {
 	l := newLink(t)

@@ -72,6 +72,7 @@ type ask struct {
 	shows   []state.Envelope
 	option  state.OptionKind // of nod's answer, "" if none is on its way or was taken
 	taken   bool             // nod's answer was
+	unsure  bool             // whether it was taken is not known
 	ended   *outcome         // heard while nod's answer was on its way
 }
 
@@ -323,7 +324,7 @@ func (s *session) waits(id []byte) *ask {
 func (s *session) answered(ctx context.Context, id []byte, o outcome) {
 	switch k := s.waits(id); {
 	case k == nil:
-	case k.option != "" && !k.taken:
+	case k.option != "" && !k.taken && !k.unsure:
 		k.ended = &o
 	default:
 		s.finish(ctx, k, o)
@@ -347,13 +348,21 @@ func (s *session) sent(ctx context.Context, id []byte, taken bool) error {
 	return nil
 }
 
-// finish says how a request has ended. What somebody else has answered shows in the
-// tool call, too, which would wait on.
+// lost takes that nod's answer got no answer itself.
+func (s *session) lost(ctx context.Context, k *ask) {
+	s.from = state.Source{}
+	if k.unsure = !k.taken; k.unsure && k.ended != nil {
+		s.finish(ctx, k, *k.ended)
+	}
+}
+
+// finish says how a request has ended. What nod has not answered shows in the tool call,
+// too, which would wait on.
 func (s *session) finish(ctx context.Context, k *ask, o outcome) {
 	s.asks = slices.DeleteFunc(s.asks, func(x *ask) bool { return x == k })
 	how := state.EndedElsewhere
 	switch {
-	case o.withdrawn:
+	case o.withdrawn || k.unsure:
 		how = state.EndedWithdrawn
 	case k.taken && (o.option == "" || o.option == k.option):
 		how = state.EndedAnswered
@@ -361,7 +370,7 @@ func (s *session) finish(ctx context.Context, k *ask, o outcome) {
 	s.flush(ctx)
 	r := k.request
 	s.room.sink.Resolved(ctx, r.Session, r.Epoch, r.UpstreamID, how)
-	if how == state.EndedElsewhere && r.ToolCallID != "" && o.option != "" {
+	if how != state.EndedAnswered && r.ToolCallID != "" && o.option != "" {
 		act := &state.SessionToolCallConfirmed{TurnID: r.TurnID, ToolCallID: r.ToolCallID, Reason: state.CancelledDenied}
 		if o.option == state.OptionApprove {
 			act.Approved, act.Confirmed, act.Reason = true, state.ConfirmedUserAction, ""
