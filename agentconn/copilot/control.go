@@ -62,8 +62,17 @@ func (c *conn) Dispatch(ctx context.Context, st *state.Session, a state.Action) 
 		c.readQueue(id) // what a stop does depends on it
 		return publicly(err, "Copilot did not remove that message. It may have begun with it")
 	case *state.SessionTitleChanged:
+		name := plain.Shorten(a.Title, maxName)
 		return c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
-			_, err := s.RPC.Name.Set(ctx, &rpc.NameSetRequest{Name: plain.Shorten(a.Title, maxName)})
+			c.alone(func() { // Copilot tells it, too, and nod has all of it
+				if known := c.sessions[s.SessionID]; known != nil {
+					known.from = state.Source{}
+					known.main.remember(nameKey, state.TitleOf(name))
+					known.name = state.TitleOf(name)
+					known.flush(c.recording())
+				}
+			})
+			_, err := s.RPC.Name.Set(ctx, &rpc.NameSetRequest{Name: name})
 			return err
 		})
 	case *state.SessionIsArchivedChanged:

@@ -364,3 +364,20 @@ func TestStopEmptiesALongQueue(t *testing.T) {
 		t.Error("what waits comes next")
 	}
 }
+
+// TestLongTitle: Copilot takes the begin of it, and nod keeps all.
+func TestLongTitle(t *testing.T) {
+	h := newHouse(t)
+	id := h.idle()
+	h.server.happens(id, true, event1(0, "session.title_changed", `{"title":"hello"}`))
+	title := strings.Repeat("long", 40)
+	if err := h.hub.Rename(t.Context(), id, title); err != nil {
+		t.Fatal(err)
+	}
+	name := params(t, h.server.called("session.name.set", 1))["name"].(string)
+	h.server.happens(id, true, event1(1, "session.title_changed", `{"title":"`+name+`"}`), event1(2, "user.message", `{"messageId":"x","content":"more"}`))
+	v := h.until(id, "the next turn", func(v snapshot.Session) bool { return v.State.ActiveTurn != nil })
+	if v.State.Summary.Title != title {
+		t.Errorf("%q", v.State.Summary.Title)
+	}
+}
