@@ -146,3 +146,18 @@ func TestAttachmentsBelowABasePath(t *testing.T) {
 		t.Errorf("%d\n%s", r.status, r.body)
 	}
 }
+
+// TestImagesAreChosenAgain: a page cannot hold them, so it says so whatever else is wrong.
+func TestImagesAreChosenAgain(t *testing.T) {
+	s := newSite(t)
+	s.offer(state.Offers{Attaches: true})
+	path := "/s/" + s.session()
+	for name, fields := range map[string]url.Values{"a turn runs": {"text": {"look"}}, "no text": {"text": {" "}}, "no such file": {"text": {"look"}, "paths": {"/no/such/file"}}} {
+		if r := s.upload(path+"/messages", fields, "a.png", dot); r.status < 400 || strings.Count(r.body, "Choose the images again") != 1 {
+			t.Errorf("%s: %d\n%s", name, r.status, r.body)
+		}
+		if r := s.upload(path+"/messages", fields); r.status < 400 || strings.Contains(r.body, "Choose the images again") {
+			t.Errorf("%s, without any: %d\n%s", name, r.status, r.body)
+		}
+	}
+}
