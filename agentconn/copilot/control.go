@@ -53,10 +53,16 @@ func (c *conn) Dispatch(ctx context.Context, st *state.Session, a state.Action) 
 	case *state.SessionTurnCancelled:
 		return publicly(c.withSession(ctx, st, c.cancel), "Copilot did not stop")
 	case *state.SessionPendingMessageSet:
+		if a.Kind == state.PendingQueued {
+			return publicly(c.edit(ctx, st, a), "Copilot did not change that message")
+		}
 		return publicly(c.steer(ctx, st, a), "Copilot did not take it into the turn")
 	case *state.SessionPendingMessageRemoved:
 		err := c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
-			_, err := s.RPC.Queue.RemoveAt(ctx, &rpc.QueueRemoveAtRequest{ID: a.ID})
+			res, err := s.RPC.Queue.RemoveAt(ctx, &rpc.QueueRemoveAtRequest{ID: a.ID})
+			if err == nil && !res.Removed {
+				err = &agentconn.PublicError{Message: "Copilot did not remove that message. It may have begun with it."}
+			}
 			return err
 		})
 		c.readQueue(id) // what a stop does depends on it
@@ -272,9 +278,27 @@ func (c *conn) readQueue(id string) {
 // maxQueue is how much of a queue is shown.
 const maxQueue = 20
 
-// queueItem is a message that waits at Copilot.
+// edit gives what waits at Copilot another text.
+func (c *conn) edit(ctx context.Context, st *state.Session, a *state.SessionPendingMessageSet) error {
+	id := sessionID(st.Summary.Resource)
+	if !slices.ContainsFunc(state.Waits(st.Meta), func(w state.Waiting) bool { return w.ID == a.ID && w.Editable }) {
+		return &agentconn.PublicError{Message: "That message cannot be edited here. It stays as it was."}
+	}
+	err := c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
+		res, err := s.RPC.Queue.UpdateText(ctx, &rpc.QueueUpdateTextRequest{ID: a.ID, Prompt: a.Message.Text})
+		if err == nil && !res.Updated {
+			err = &agentconn.PublicError{Message: "Copilot did not change that message. It may have begun with it, or it has that text already."}
+		}
+		return err
+	})
+	c.readQueue(id) // it may have begun
+	return err
+}
+
+// queueItem is what waits at Copilot: a message, or a command.
 type queueItem struct {
 	ID        string `json:"id"`
+	Kind      string `json:"kind"`
 	MessageID string `json:"messageId"`
 	Text      string `json:"displayText"`
 }
@@ -290,7 +314,8 @@ func (a *agent) queued(raw json.RawMessage) error {
 	list := []state.Waiting{}
 	for _, i := range p.Items {
 		if i.ID != "" && i.MessageID != a.turn && len(list) < maxQueue && a.turn != "" {
-			list = append(list, state.Waiting{ID: i.ID, Text: plain.Shorten(i.Text, plain.MaxNote)})
+			text := plain.Shorten(i.Text, plain.MaxNote)
+			list = append(list, state.Waiting{ID: i.ID, Text: text, Editable: i.Kind == "message" && text == i.Text})
 		}
 	}
 	if len(list) > 0 || len(state.Waits(a.session.meta)) > 0 {

@@ -195,7 +195,7 @@ func TestStop(t *testing.T) {
 	h.server.called("session.abort", 1)
 	h.server.waits(id, `{"id":"7","messageId":"x","kind":"message","displayText":"theirs"}`, `{"id":"8","messageId":"y","kind":"message","displayText":"more"}`)
 	v := h.until(id, "what waits", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == 2 })
-	if w := state.Waits(v.State.Meta); w[0] != (state.Waiting{ID: "7", Text: "theirs"}) {
+	if w := state.Waits(v.State.Meta); w[0] != (state.Waiting{ID: "7", Text: "theirs", Editable: true}) {
 		t.Errorf("%+v", w)
 	}
 	if err := h.hub.Steer(t.Context(), id, state.UserMessage("mind the gap")); err != nil {
@@ -379,5 +379,36 @@ func TestLongTitle(t *testing.T) {
 	v := h.until(id, "the next turn", func(v snapshot.Session) bool { return v.State.ActiveTurn != nil })
 	if v.State.Summary.Title != title {
 		t.Errorf("%q", v.State.Summary.Title)
+	}
+}
+
+// TestOthersQueue is edited and emptied at Copilot. What has begun meanwhile cannot be, and
+// the person is told.
+func TestOthersQueue(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.waits(id, `{"id":"7","messageId":"x","kind":"message","displayText":"theirs"}`, `{"id":"8","kind":"command","displayText":"/compact"}`,
+		`{"id":"9","messageId":"y","kind":"message","displayText":"`+strings.Repeat("long ", 1000)+`"}`)
+	v := h.until(id, "what waits", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == 3 })
+	if w := state.Waits(v.State.Meta); !w[0].Editable || w[1].Editable || w[2].Editable {
+		t.Errorf("a command, or what is shown cut, can be edited: %+v", w)
+	}
+	if err := h.hub.Requeue(t.Context(), id, "7", "mine"); err != nil {
+		t.Fatal(err)
+	}
+	if p := params(t, h.server.called("session.queue.updateText", 1)); p["id"] != "7" || p["prompt"] != "mine" {
+		t.Errorf("edited: %v", p)
+	}
+	if w := state.Waits(h.view(id).State.Meta); w[0].Text != "mine" {
+		t.Errorf("after that waits %+v", w)
+	}
+	if err := h.hub.Requeue(t.Context(), id, "9", "mine"); err == nil || !strings.Contains(public(err), "cannot be edited") {
+		t.Errorf("one that is shown cut: %v", err)
+	}
+	h.server.mu.Lock()
+	h.server.queue = nil
+	h.server.mu.Unlock()
+	if err := h.hub.Unqueue(t.Context(), id, "7"); err == nil || !strings.Contains(public(err), "may have begun") {
+		t.Errorf("it has begun: %v", err)
 	}
 }

@@ -67,7 +67,8 @@ func (h *Hub) Queue(ctx context.Context, id string, m state.Message) error {
 	return err
 }
 
-// Requeue gives a queued message another text. It stays where it is in the queue.
+// Requeue gives a queued message another text. It stays where it is in the queue. What
+// waits at the agent is the agent's to change.
 func (h *Hub) Requeue(ctx context.Context, id, message, text string) error {
 	s, err := h.find(id)
 	if err != nil {
@@ -75,6 +76,14 @@ func (h *Hub) Requeue(ctx context.Context, id, message, text string) error {
 	}
 	s.sending.Lock()
 	defer s.sending.Unlock()
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
+	if waitsThere(st, message) {
+		a := &state.SessionPendingMessageSet{Kind: state.PendingQueued, ID: message, Message: state.UserMessage(text)}
+		return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, a)
+	}
 	_, m, err := s.waiting(message)
 	if err != nil {
 		return err
