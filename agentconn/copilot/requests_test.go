@@ -582,8 +582,23 @@ func TestNoSecretIsKept(t *testing.T) {
 	if err != nil || strings.Contains(string(raw), "hunter2") || strings.Contains(string(a.Request.Params), "hunter2") || !strings.Contains(string(a.Request.Params), "mock") {
 		t.Errorf("kept: %s, %s, %v", raw, a.Request.Params, err)
 	}
+	for i, odd := range []string{`"staticClientConfig":{"clientSecret":"hunter2"}`, `"serverName":["mock"],"staticClientConfig":{"clientSecret":"hunter2"}`} {
+		if odd := l.ask(fmt.Sprint("odd-", i), "mcp.oauth_required", odd); strings.Contains(string(odd.Request.Params), "hunter2") || odd.Request.Kind != state.RequestElsewhere {
+			t.Errorf("kept: %s %s", odd.Request.Kind, odd.Request.Params)
+		}
+	}
+	l.tell(l.id, "mcp.oauth_required", `{"staticClientConfig":{"clientSecret":"hunter2"}}`)
 	l.tell(l.id, "mcp.oauth_completed", `{"requestId":"r","outcome":"cancelled"}`)
 	l.ends(a, approvals.AnsweredElsewhere)
+	v, err := l.hub.Session(l.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range v.State.ActiveTurn.ResponseParts.All() {
+		if n, ok := p.(*state.NotificationPart); ok && strings.Contains(string(n.Meta["nod.raw"]), "hunter2") {
+			t.Errorf("shown: %s", n.Meta["nod.raw"])
+		}
+	}
 }
 
 // TestAskedTwice: a call that asks twice has two cards, and shows the newest.
