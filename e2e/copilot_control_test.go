@@ -156,7 +156,14 @@ func TestCopilotOthersQueue(t *testing.T) {
 		_, page := w.get(c, path)
 		w.post(c, queued.FindString(page), url.Values{"do": {do}})
 	}
-	queue("take me out")
+	queue("edit me")
+	_, page := w.get(c, path)
+	w.post(c, queued.FindString(page), url.Values{"do": {"edit"}, "text": {"take me out"}})
+	w.untilNot(c, path, "edit me")
+	w.untilPage(c, path, "take me out")
+	if items, err := other.RPC.Queue.PendingItems(ctx); err != nil || len(items.Items) != 1 || items.Items[0].DisplayText != "take me out" {
+		t.Errorf("at Copilot wait %+v, %v", items, err)
+	}
 	act("remove")
 	w.untilNot(c, path, "take me out")
 	queue("script:slow as their own")
@@ -172,7 +179,7 @@ func TestCopilotOthersQueue(t *testing.T) {
 	queue("drop me")
 	w.post(c, path+"/stop", url.Values{"queue": {"empty"}})
 	w.untilPage(c, path, ">Send<")
-	_, page := w.get(c, path)
+	_, page = w.get(c, path)
 	if len(queued.FindAllString(page, -1)) > 0 || strings.Contains(page, "drop me") || strings.Contains(page, "Turn 4 · ") || strings.Count(page, "mind the gap") != 1 {
 		t.Errorf("after the stop:\n%s", page)
 	}

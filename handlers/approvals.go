@@ -93,7 +93,7 @@ func answers(c echo.Context, q *state.InputRequest) map[string]state.Answer {
 	}
 	out := map[string]state.Answer{}
 	for _, x := range q.Questions {
-		a := state.Answer{Selected: form["q."+x.ID], Text: lines(form.Get("t." + x.ID))}
+		a := state.Answer{Selected: chosen(x, form["q."+x.ID]), Text: lines(form.Get("t." + x.ID))}
 		if x.Secret() {
 			a = state.Answer{Secret: a.Given()}
 		}
@@ -101,3 +101,18 @@ func answers(c echo.Context, q *state.InputRequest) map[string]state.Answer {
 	}
 	return out
 }
+
+// chosen are the ids of the options that a form names.
+func chosen(q state.Question, values []string) []string {
+	for i, v := range values {
+		for _, o := range q.Options {
+			if lines(v) == lineEnds.Replace(o.ID) {
+				values[i] = o.ID
+			}
+		}
+	}
+	return values
+}
+
+// lineEnds makes of a text what is left of it behind a form and lines.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")

@@ -285,3 +285,22 @@ func TestNobodyCanAnswerHere(t *testing.T) {
 		t.Errorf("%d", r.status)
 	}
 }
+
+// TestChoiceOfTwoLines: forms send every line end as two characters. It is still the
+// choice that was offered.
+func TestChoiceOfTwoLines(t *testing.T) {
+	s := newSite(t)
+	a := s.ask(s.session(), func(r *state.Request) {
+		r.Kind, r.Input = state.RequestQuestion, ""
+		r.Questions = &state.InputRequest{ID: "q", Questions: []state.Question{
+			{ID: "one", Kind: "single-select", Message: "Which?", Required: new(true), Options: []state.QuestionOption{{ID: "first\nof two", Label: "A"}, {ID: "first", Label: "B"}}},
+		}}
+		r.Options = []state.ConfirmationOption{{ID: "answer", Label: "Answer", Kind: state.OptionApprove}}
+	})
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "answer", "q.one", "first\r\nof two", "seen", "yes", "from", "")); r.status != http.StatusSeeOther {
+		t.Fatalf("%d\n%s", r.status, r.body)
+	}
+	if got := s.agent.answers[0].Answers["one"].Selected; !slices.Equal(got, []string{"first\nof two"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -31,10 +31,11 @@ const (
 // imageTypes are those that models can look at.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// uploads reports whether a request brings images along, as only a message may.
+// uploads reports whether a request brings images along, as only a message may. Its route
+// may stand below a base path.
 func uploads(c echo.Context) bool {
 	kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type"))
-	return err == nil && kind == "multipart/form-data" && c.Request().Method == http.MethodPost && c.Path() == messagesPath
+	return err == nil && kind == "multipart/form-data" && c.Request().Method == http.MethodPost && strings.HasSuffix(c.Path(), messagesPath)
 }
 
 // readUpload reads a form with images into memory.
@@ -58,6 +59,15 @@ func readUpload(c echo.Context) error {
 	return nil
 }
 
+// imagesLost is what a person has to do again, since a page cannot hold the images that
+// were chosen; "" if there are none.
+func imagesLost(c echo.Context) string {
+	if f := c.Request().MultipartForm; f == nil || len(f.File["images"]) == 0 {
+		return ""
+	}
+	return "Choose the images again."
+}
+
 // attachments are the files and images of a message, or a sentence about what is wrong
 // with them.
 func attachments(c echo.Context, v snapshot.Session) (out []state.MessageAttachment, problem string) {
@@ -72,12 +82,12 @@ func attachments(c echo.Context, v snapshot.Session) (out []state.MessageAttachm
 		for _, h := range f.File["images"] {
 			file, err := h.Open()
 			if err != nil {
-				return nil, "An image could not be read. Choose it again."
+				return nil, "An image could not be read. Nothing was sent."
 			}
 			data, err := io.ReadAll(file)
 			_ = file.Close() // it is in memory
 			if err != nil {
-				return nil, "An image could not be read. Choose it again."
+				return nil, "An image could not be read. Nothing was sent."
 			}
 			images = append(images, image{state.TitleOf(strings.ToValidUTF8(h.Filename, "")), data})
 		}
@@ -88,7 +98,7 @@ func attachments(c echo.Context, v snapshot.Session) (out []state.MessageAttachm
 	case !v.Link.Offers.Attaches:
 		return nil, v.Link.DisplayName + " takes no files and images now. Nothing was sent."
 	case n > maxFiles:
-		return nil, fmt.Sprintf("Up to %d files and images go along with a message. Nothing was sent; choose the images again.", maxFiles)
+		return nil, fmt.Sprintf("Up to %d files and images go along with a message. Nothing was sent.", maxFiles)
 	}
 	for _, path := range paths {
 		a, problem := fileAt(path, state.FilePath(state.Value(v.State.Summary.WorkingDirectory)))
@@ -104,7 +114,7 @@ func attachments(c echo.Context, v snapshot.Session) (out []state.MessageAttachm
 			return nil, "“" + i.name + "” is no PNG, JPEG, GIF or WebP image. Nothing was sent; name other files by their paths."
 		}
 		if total += len(i.data); total > maxImages {
-			return nil, "Images may have up to 10 MB together. Nothing was sent; choose smaller ones."
+			return nil, "Images may have up to 10 MB together. Nothing was sent."
 		}
 		data := base64.StdEncoding.EncodeToString(i.data)
 		out = append(out, state.MessageAttachment{Type: "embeddedResource", Label: i.name, ContentType: &kind, Data: &data, DisplayKind: new("image")})

@@ -135,3 +135,29 @@ func TestWrongAttachments(t *testing.T) {
 		t.Errorf("something was sent: %v", err)
 	}
 }
+
+// TestAttachmentsBelowABasePath go along, too.
+func TestAttachmentsBelowABasePath(t *testing.T) {
+	s := newSite(t, func(c *Config) { c.BasePath = "/nod" })
+	id := s.session()
+	s.apply(id, &state.SessionTurnComplete{TurnID: "t"})
+	s.offer(state.Offers{Attaches: true})
+	if r := s.upload("/nod/s/"+id+"/messages", url.Values{"text": {"look"}}, "a.png", dot); r.status != http.StatusSeeOther {
+		t.Errorf("%d\n%s", r.status, r.body)
+	}
+}
+
+// TestImagesAreChosenAgain: a page cannot hold them, so it says so whatever else is wrong.
+func TestImagesAreChosenAgain(t *testing.T) {
+	s := newSite(t)
+	s.offer(state.Offers{Attaches: true})
+	path := "/s/" + s.session()
+	for name, fields := range map[string]url.Values{"a turn runs": {"text": {"look"}}, "no text": {"text": {" "}}, "no such file": {"text": {"look"}, "paths": {"/no/such/file"}}} {
+		if r := s.upload(path+"/messages", fields, "a.png", dot); r.status < 400 || strings.Count(r.body, "Choose the images again") != 1 {
+			t.Errorf("%s: %d\n%s", name, r.status, r.body)
+		}
+		if r := s.upload(path+"/messages", fields); r.status < 400 || strings.Contains(r.body, "Choose the images again") {
+			t.Errorf("%s, without any: %d\n%s", name, r.status, r.body)
+		}
+	}
+}

@@ -60,7 +60,7 @@ func (s *Server) queued(c echo.Context) error {
 	case "remove":
 		do = s.Hub.Unqueue
 	case "edit":
-		text := c.FormValue("text")
+		text := lines(c.FormValue("text"))
 		if strings.TrimSpace(text) == "" {
 			return s.showSession(c, http.StatusUnprocessableEntity, id, views.Draft{Problem: "A queued message needs some words. Nothing was changed; “Remove” takes it away."})
 		}

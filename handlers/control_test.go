@@ -305,3 +305,28 @@ func TestOlderSessions(t *testing.T) {
 		t.Errorf("refused: %d", r.status)
 	}
 }
+
+// TestLineEnds of forms are not those of what a person has typed.
+func TestLineEnds(t *testing.T) {
+	s := newSite(t)
+	r := s.post(s.in, "/new", url.Values{"provider": {"codex"}, "folder": {t.TempDir()}, "prompt": {"one\r\ntwo"}})
+	path := r.header.Get("Location")
+	s.post(s.in, path+"/messages", url.Values{"text": {"three\r\nfour"}, "how": {"queue"}})
+	v, err := s.hub.Session(strings.TrimPrefix(path, "/s/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := v.State.ActiveTurn.Message.Text; text != "one\ntwo" {
+		t.Errorf("begun with %q", text)
+	}
+	if text := v.State.QueuedMessages[0].Message.Text; text != "three\nfour" {
+		t.Errorf("queued is %q", text)
+	}
+	s.post(s.in, path+"/queued/"+v.State.QueuedMessages[0].ID, url.Values{"do": {"edit"}, "text": {"five\r\nsix"}})
+	if v, err = s.hub.Session(v.ID); err != nil {
+		t.Fatal(err)
+	}
+	if text := v.State.QueuedMessages[0].Message.Text; text != "five\nsix" {
+		t.Errorf("edited to %q", text)
+	}
+}

@@ -249,8 +249,8 @@ func header(k, v string) func(*http.Request) {
 // session starts one and returns its id.
 func (s *site) session() string {
 	s.t.Helper()
-	r := s.post(s.in, "/new", url.Values{"provider": {"codex"}, "folder": {s.t.TempDir()}, "prompt": {"do it"}})
-	id, ok := strings.CutPrefix(r.header.Get("Location"), "/s/")
+	r := s.post(s.in, s.base+"/new", url.Values{"provider": {"codex"}, "folder": {s.t.TempDir()}, "prompt": {"do it"}})
+	id, ok := strings.CutPrefix(r.header.Get("Location"), s.base+"/s/")
 	if !ok {
 		s.t.Fatalf("no session: %d %s", r.status, r.body)
 	}

@@ -47,7 +47,7 @@ func (s *Server) settings(c echo.Context, links []state.Link) (out []views.Field
 func (s *Server) create(c echo.Context) error {
 	f := views.NewSession{
 		Links: s.Hub.Inbox().Links, Provider: c.FormValue("provider"),
-		Folder: strings.TrimSpace(c.FormValue("folder")), Prompt: c.FormValue("prompt"),
+		Folder: strings.TrimSpace(c.FormValue("folder")), Prompt: lines(c.FormValue("prompt")),
 	}
 	f.More = s.settings(c, f.Links)
 	chosenWell := true
@@ -157,9 +157,9 @@ func (s *Server) message(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	draft := views.Draft{Text: c.FormValue("text"), Paths: c.FormValue("paths")}
+	draft := views.Draft{Text: lines(c.FormValue("text")), Paths: c.FormValue("paths"), Problem: imagesLost(c)}
 	again := func(problem string) error {
-		draft.Problem = problem
+		draft.Problem = strings.TrimSpace(problem + " " + draft.Problem)
 		return s.showSession(c, http.StatusUnprocessableEntity, id, draft)
 	}
 	if strings.TrimSpace(draft.Text) == "" {
@@ -201,8 +201,8 @@ func (s *Server) stop(c echo.Context) error {
 	return s.afterVerb(c, id, views.Draft{}, stop(c.Request().Context(), id))
 }
 
-// afterVerb shows the session again: anew, or with what was typed and why it
-// was not taken.
+// afterVerb shows the session again: anew, or with what was typed, why it was not taken,
+// and the draft's own problem.
 func (s *Server) afterVerb(c echo.Context, id string, draft views.Draft, err error) error {
 	if err == nil {
 		return s.goTo(c, "/s/"+id+"#now")
@@ -216,6 +216,6 @@ func (s *Server) afterVerb(c echo.Context, id string, draft views.Draft, err err
 	if errors.Is(err, hub.ErrTurnOpen) || errors.Is(err, hub.ErrNoTurn) || errors.Is(err, hub.ErrSubagent) || errors.Is(err, hub.ErrNoMessage) {
 		status = http.StatusConflict
 	}
-	draft.Problem = words
+	draft.Problem = strings.TrimSpace(words + " " + draft.Problem)
 	return s.showSession(c, status, id, draft)
 }

@@ -132,8 +132,9 @@ const MetaQueue = "nod.queue"
 
 // Waiting is a message that waits at an agent.
 type Waiting struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
+	ID       string `json:"id"`
+	Text     string `json:"text"`               // the begin of it
+	Editable bool   `json:"editable,omitempty"` // that is all of it, and it may get another text
 }
 
 // Waits returns the messages that wait at an agent, by its session's _meta.

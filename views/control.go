@@ -64,9 +64,9 @@ func queueWords(s *state.Session) string {
 
 // queuedID is the id of a queued message's form: what is typed into it stays there
 // when another one is gone.
-func queuedID(m state.PendingMessage) string {
+func queuedID(message string) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(m.ID)) // it never fails
+	_, _ = h.Write([]byte(message)) // it never fails
 	return fmt.Sprintf("q%x", h.Sum64())
 }
 

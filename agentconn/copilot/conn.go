@@ -356,7 +356,7 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 	if k == nil {
 		return state.ErrAnsweredElsewhere
 	}
-	return c.callFor(ctx, known.method, request, func(ctx context.Context) error {
+	err := c.callFor(ctx, known.method, request, func(ctx context.Context) error {
 		return known.answer(ctx, s, request, r, d)
 	}, func(raw json.RawMessage) error {
 		var res struct {
@@ -370,6 +370,14 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 		}
 		return errLost
 	})
+	if err != nil && !errors.Is(err, state.ErrAnsweredElsewhere) {
+		c.alone(func() {
+			if s := c.sessions[id]; s != nil {
+				s.lost(c.recording(), k)
+			}
+		})
+	}
+	return err
 }
 
 // waits returns a request that waits, nil if there is none. Call it alone.

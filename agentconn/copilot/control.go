@@ -53,17 +53,32 @@ func (c *conn) Dispatch(ctx context.Context, st *state.Session, a state.Action) 
 	case *state.SessionTurnCancelled:
 		return publicly(c.withSession(ctx, st, c.cancel), "Copilot did not stop")
 	case *state.SessionPendingMessageSet:
+		if a.Kind == state.PendingQueued {
+			return publicly(c.edit(ctx, st, a), "Copilot did not change that message")
+		}
 		return publicly(c.steer(ctx, st, a), "Copilot did not take it into the turn")
 	case *state.SessionPendingMessageRemoved:
 		err := c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
-			_, err := s.RPC.Queue.RemoveAt(ctx, &rpc.QueueRemoveAtRequest{ID: a.ID})
+			res, err := s.RPC.Queue.RemoveAt(ctx, &rpc.QueueRemoveAtRequest{ID: a.ID})
+			if err == nil && !res.Removed {
+				err = &agentconn.PublicError{Message: "Copilot did not remove that message. It may have begun with it."}
+			}
 			return err
 		})
 		c.readQueue(id) // what a stop does depends on it
 		return publicly(err, "Copilot did not remove that message. It may have begun with it")
 	case *state.SessionTitleChanged:
+		name := plain.Shorten(a.Title, maxName)
 		return c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
-			_, err := s.RPC.Name.Set(ctx, &rpc.NameSetRequest{Name: plain.Shorten(a.Title, maxName)})
+			c.alone(func() { // Copilot tells it, too, and nod has all of it
+				if known := c.sessions[s.SessionID]; known != nil {
+					known.from = state.Source{}
+					known.main.remember(nameKey, state.TitleOf(name))
+					known.name = state.TitleOf(name)
+					known.flush(c.recording())
+				}
+			})
+			_, err := s.RPC.Name.Set(ctx, &rpc.NameSetRequest{Name: name})
 			return err
 		})
 	case *state.SessionIsArchivedChanged:
@@ -155,8 +170,15 @@ func (c *conn) cancel(ctx context.Context, s *sdk.Session) error {
 func (c *conn) steer(ctx context.Context, st *state.Session, a *state.SessionPendingMessageSet) error {
 	id := sessionID(st.Summary.Resource)
 	waits := false
+	said := steering{SessionPendingMessageSet: *a}
 	c.alone(func() {
-		waits = slices.ContainsFunc(c.queue(id), func(w state.Waiting) bool { return w.ID == a.ID })
+		if waits = slices.ContainsFunc(c.queue(id), func(w state.Waiting) bool { return w.ID == a.ID }); !waits {
+			return
+		}
+		list := c.sessions[id].queue // which has them whole
+		if i := slices.IndexFunc(list, func(q queueItem) bool { return q.ID == a.ID }); i >= 0 {
+			said.message, said.Message.Text = list[i].MessageID, list[i].Text
+		}
 	})
 	if !waits {
 		return c.send(ctx, id, sdk.MessageOptions{Mode: "immediate"}, a.Message, func(raw json.RawMessage) error {
@@ -167,7 +189,8 @@ func (c *conn) steer(ctx context.Context, st *state.Session, a *state.SessionPen
 			case known.main.turn == "": // the turn has ended meanwhile, so it begins one
 				return c.sent(id, a.Message, raw)
 			}
-			c.steered(id, *a)
+			said.message = taken
+			c.steered(id, said)
 			return nil
 		})
 	}
@@ -185,21 +208,21 @@ func (c *conn) steer(ctx context.Context, st *state.Session, a *state.SessionPen
 		if err := json.Unmarshal(raw, &res); err != nil || !res.Steered {
 			return errors.Join(err, &agentconn.PublicError{Message: "Copilot did not take it into the turn. It still waits there, or has begun."})
 		}
-		c.steered(id, *a)
+		c.steered(id, said)
 		return nil
 	})
 }
 
-// steered shows what is said to the turn in progress.
-func (c *conn) steered(id string, a state.SessionPendingMessageSet) {
+// steered shows what is said to the turn in progress. It is kept whole: if Copilot does
+// not take it, it may be sent again.
+func (c *conn) steered(id string, m steering) {
 	s := c.sessions[id]
 	if s == nil || s.main.turn == "" {
 		return
 	}
-	a.Message = a.Message.Light()
 	s.from = state.Source{}
-	s.main.steering = append(s.main.steering, a)
-	s.main.apply(s.main.steers(a.ID))
+	s.main.steering = append(s.main.steering, m)
+	s.main.apply(s.main.steers(m.ID))
 	s.flush(c.recording())
 }
 
@@ -255,21 +278,44 @@ func (c *conn) readQueue(id string) {
 // maxQueue is how much of a queue is shown.
 const maxQueue = 20
 
+// edit gives what waits at Copilot another text.
+func (c *conn) edit(ctx context.Context, st *state.Session, a *state.SessionPendingMessageSet) error {
+	id := sessionID(st.Summary.Resource)
+	if !slices.ContainsFunc(state.Waits(st.Meta), func(w state.Waiting) bool { return w.ID == a.ID && w.Editable }) {
+		return &agentconn.PublicError{Message: "That message cannot be edited here. It stays as it was."}
+	}
+	err := c.withSession(ctx, st, func(ctx context.Context, s *sdk.Session) error {
+		res, err := s.RPC.Queue.UpdateText(ctx, &rpc.QueueUpdateTextRequest{ID: a.ID, Prompt: a.Message.Text})
+		if err == nil && !res.Updated {
+			err = &agentconn.PublicError{Message: "Copilot did not change that message. It may have begun with it, or it has that text already."}
+		}
+		return err
+	})
+	c.readQueue(id) // it may have begun
+	return err
+}
+
+// queueItem is what waits at Copilot: a message, or a command.
+type queueItem struct {
+	ID        string `json:"id"`
+	Kind      string `json:"kind"`
+	MessageID string `json:"messageId"`
+	Text      string `json:"displayText"`
+}
+
 // queued shows what waits at Copilot. A message that has just been sent is there too,
 // until its turn begins.
 func (a *agent) queued(raw json.RawMessage) error {
 	var p struct {
-		Items []struct {
-			ID        string `json:"id"`
-			MessageID string `json:"messageId"`
-			Text      string `json:"displayText"`
-		} `json:"items"`
+		Items []queueItem `json:"items"`
 	}
 	err := json.Unmarshal(raw, &p)
+	a.session.queue = p.Items
 	list := []state.Waiting{}
 	for _, i := range p.Items {
 		if i.ID != "" && i.MessageID != a.turn && len(list) < maxQueue && a.turn != "" {
-			list = append(list, state.Waiting{ID: i.ID, Text: plain.Shorten(i.Text, plain.MaxNote)})
+			text := plain.Shorten(i.Text, plain.MaxNote)
+			list = append(list, state.Waiting{ID: i.ID, Text: text, Editable: i.Kind == "message" && text == i.Text})
 		}
 	}
 	if len(list) > 0 || len(state.Waits(a.session.meta)) > 0 {

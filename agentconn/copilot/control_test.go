@@ -195,7 +195,7 @@ func TestStop(t *testing.T) {
 	h.server.called("session.abort", 1)
 	h.server.waits(id, `{"id":"7","messageId":"x","kind":"message","displayText":"theirs"}`, `{"id":"8","messageId":"y","kind":"message","displayText":"more"}`)
 	v := h.until(id, "what waits", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == 2 })
-	if w := state.Waits(v.State.Meta); w[0] != (state.Waiting{ID: "7", Text: "theirs"}) {
+	if w := state.Waits(v.State.Meta); w[0] != (state.Waiting{ID: "7", Text: "theirs", Editable: true}) {
 		t.Errorf("%+v", w)
 	}
 	if err := h.hub.Steer(t.Context(), id, state.UserMessage("mind the gap")); err != nil {
@@ -287,5 +287,128 @@ func TestOperations(t *testing.T) {
 	h.server.called("session.delete", 1)
 	if v := h.view(id); len(v.State.Turns) != 1 {
 		t.Errorf("nod has %d turns of it", len(v.State.Turns))
+	}
+}
+
+// TestStopKeepsWhatWasSaid whole: what Copilot has not taken into the turn waits for a
+// person with all that went along.
+func TestStopKeepsWhatWasSaid(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.happens(id, true, event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`))
+	for _, name := range []string{"a.png", "b.png"} {
+		m := state.UserMessage("look at " + name)
+		m.Attachments = []state.MessageAttachment{{Type: "embeddedResource", Label: name, ContentType: new("image/png"), Data: new("AAAA")}}
+		if err := h.hub.Steer(t.Context(), id, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.server.happens(id, true, event1(2, "abort", `{"reason":"user_initiated"}`), event1(2, "session.idle", `{"aborted":true}`))
+	v := h.until(id, "the message", func(v snapshot.Session) bool { return len(v.State.QueuedMessages) == 1 })
+	if a := v.State.QueuedMessages[0].Message.Attachments; len(a) != 2 || a[0].Label != "a.png" || state.Value(a[1].Data) != "AAAA" {
+		t.Errorf("along with it wait %+v", a)
+	}
+}
+
+// TestSteerWithAFile names it where what was said stands in the turn.
+func TestSteerWithAFile(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.happens(id, true, event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`),
+		event1(2, "user.message", `{"messageId":"x","content":"look","delivery":"steering","attachments":[{"type":"file","displayName":"a.txt","path":"/w/a.txt"},{"type":"blob","displayName":"b.png","mimeType":"image/png"}]}`),
+		event1(1, "session.idle", `{}`))
+	v := h.until(id, "rest", func(v snapshot.Session) bool { return v.State.ActiveTurn == nil })
+	if got := v.State.Turns[0].ResponseParts[0].(*state.NotificationPart).Content.Text; got != "look\n\nWith it: a.txt, b.png" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestSteerWithALongMessage that another client has queued: it is shown cut, and known by
+// its id when Copilot takes it.
+func TestSteerWithALongMessage(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.happens(id, true, event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`))
+	long := strings.Repeat("long ", 1000)
+	h.server.waits(id, `{"id":"7","messageId":"x","kind":"message","displayText":"`+long+`"}`)
+	h.until(id, "what waits", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == 1 })
+	if err := h.hub.SteerQueued(t.Context(), id, "7"); err != nil {
+		t.Fatal(err)
+	}
+	h.server.waits(id)
+	h.server.happens(id, true, event1(2, "user.message", `{"messageId":"x","content":"`+long+`","delivery":"steering"}`))
+	h.server.happens(id, true, event1(2, "abort", `{"reason":"user_initiated"}`), event1(2, "session.idle", `{"aborted":true}`))
+	v := h.until(id, "rest", func(v snapshot.Session) bool { return v.State.ActiveTurn == nil })
+	if q := v.State.QueuedMessages; len(q) != 0 {
+		t.Errorf("what was taken waits again, cut to %d characters", len(q[0].Message.Text))
+	}
+}
+
+// TestStopEmptiesALongQueue: more waits than is shown.
+func TestStopEmptiesALongQueue(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	var items []string
+	for i := range maxQueue + 5 {
+		items = append(items, fmt.Sprintf(`{"id":"%d","messageId":"x%d","kind":"message","displayText":"theirs"}`, i, i))
+	}
+	h.server.waits(id, items...)
+	h.until(id, "what waits", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == maxQueue })
+	if err := h.hub.StopAll(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.server.count("session.queue.removeAt"); n != maxQueue+5 {
+		t.Errorf("%d were removed", n)
+	}
+	if n := h.server.count("session.abort"); n != 1 {
+		t.Error("what waits comes next")
+	}
+}
+
+// TestLongTitle: Copilot takes the begin of it, and nod keeps all.
+func TestLongTitle(t *testing.T) {
+	h := newHouse(t)
+	id := h.idle()
+	h.server.happens(id, true, event1(0, "session.title_changed", `{"title":"hello"}`))
+	title := strings.Repeat("long", 40)
+	if err := h.hub.Rename(t.Context(), id, title); err != nil {
+		t.Fatal(err)
+	}
+	name := params(t, h.server.called("session.name.set", 1))["name"].(string)
+	h.server.happens(id, true, event1(1, "session.title_changed", `{"title":"`+name+`"}`), event1(2, "user.message", `{"messageId":"x","content":"more"}`))
+	v := h.until(id, "the next turn", func(v snapshot.Session) bool { return v.State.ActiveTurn != nil })
+	if v.State.Summary.Title != title {
+		t.Errorf("%q", v.State.Summary.Title)
+	}
+}
+
+// TestOthersQueue is edited and emptied at Copilot. What has begun meanwhile cannot be, and
+// the person is told.
+func TestOthersQueue(t *testing.T) {
+	h := newHouse(t)
+	id := h.session()
+	h.server.waits(id, `{"id":"7","messageId":"x","kind":"message","displayText":"theirs"}`, `{"id":"8","kind":"command","displayText":"/compact"}`,
+		`{"id":"9","messageId":"y","kind":"message","displayText":"`+strings.Repeat("long ", 1000)+`"}`)
+	v := h.until(id, "what waits", func(v snapshot.Session) bool { return len(state.Waits(v.State.Meta)) == 3 })
+	if w := state.Waits(v.State.Meta); !w[0].Editable || w[1].Editable || w[2].Editable {
+		t.Errorf("a command, or what is shown cut, can be edited: %+v", w)
+	}
+	if err := h.hub.Requeue(t.Context(), id, "7", "mine"); err != nil {
+		t.Fatal(err)
+	}
+	if p := params(t, h.server.called("session.queue.updateText", 1)); p["id"] != "7" || p["prompt"] != "mine" {
+		t.Errorf("edited: %v", p)
+	}
+	if w := state.Waits(h.view(id).State.Meta); w[0].Text != "mine" {
+		t.Errorf("after that waits %+v", w)
+	}
+	if err := h.hub.Requeue(t.Context(), id, "9", "mine"); err == nil || !strings.Contains(public(err), "cannot be edited") {
+		t.Errorf("one that is shown cut: %v", err)
+	}
+	h.server.mu.Lock()
+	h.server.queue = nil
+	h.server.mu.Unlock()
+	if err := h.hub.Unqueue(t.Context(), id, "7"); err == nil || !strings.Contains(public(err), "may have begun") {
+		t.Errorf("it has begun: %v", err)
 	}
 }

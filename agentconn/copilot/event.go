@@ -42,10 +42,10 @@ func (e event) barred() bool {
 }
 
 // mayBeShared reports whether an event that nod could not read may be kept and shown
-// as it came: not if the vendor's prompts may be in it.
+// as it came: not if the vendor's prompts or secrets may be in it.
 func (e event) mayBeShared() bool {
 	switch e.Type {
-	case "user.message", "skill.invoked", "system.notification":
+	case "user.message", "skill.invoked", "system.notification", "mcp.oauth_required", "mcp.headers_refresh_required":
 		return false
 	}
 	return !e.barred() && ignored[e.Type] != prompts

@@ -760,3 +760,14 @@ func TestUnknownIsBounded(t *testing.T) {
 		t.Errorf("%d are kept, %d shown", len(sink.kept), len(parts(s.view())))
 	}
 }
+
+// TestToldOncePerFile: the files of a session's own change again and again.
+func TestToldOncePerFile(t *testing.T) {
+	s := inTurn(t)
+	for n := range 3 {
+		s.tell(event1(n, "session.plan_changed", `{"operation":"update"}`), event1(n, "session.workspace_file_changed", `{"path":"files/a.md","operation":"update"}`))
+	}
+	if got, want := notes(s.view()), "Copilot has changed the plan of this session. | Copilot has changed a file of the session's own: files/a.md"; got != want {
+		t.Errorf("%q", got)
+	}
+}

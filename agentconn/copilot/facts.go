@@ -399,3 +399,12 @@ func attachments(raw json.RawMessage) (out []state.MessageAttachment) {
 	}
 	return out
 }
+
+// labels are the names of attachments, in a line.
+func labels(raw json.RawMessage) string {
+	var names []string
+	for _, x := range attachments(raw) {
+		names = append(names, x.Label)
+	}
+	return strings.Join(names, ", ")
+}

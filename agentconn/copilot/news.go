@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"nod/agentconn/plain"
@@ -325,11 +324,7 @@ func (a *agent) extensionsLoaded(_ context.Context, p struct {
 func attached(p struct {
 	Attachments json.RawMessage `json:"attachments"`
 }) (string, string) {
-	var names []string
-	for _, x := range attachments(p.Attachments) {
-		names = append(names, x.Label)
-	}
-	return plainNote, "An extension adds to the next message in its own client: " + strings.Join(names, ", ")
+	return plainNote, "An extension adds to the next message in its own client: " + labels(p.Attachments)
 }
 
 func canvasOpened(p struct {

@@ -51,6 +51,9 @@ type permission struct {
 	Path         string   `json:"path"`
 	AccessKind   string   `json:"accessKind"` // read, write, shell
 	Paths        []string `json:"paths"`
+	Edits        []struct {
+		Before, After struct{ Path string }
+	} `json:"fileEdits"`
 
 	URL            string `json:"url"`
 	RedirectedFrom string `json:"redirectedFrom"`
@@ -326,6 +329,14 @@ func showWrite(p *permission, r *state.Request) string {
 	default:
 		r.Caution = cannotShow("no diff")
 	}
+	for _, e := range p.Edits {
+		switch from, to := e.Before.Path, e.After.Path; {
+		case len(p.Edits) > 1 && !strings.Contains(p.Diff, cmp.Or(to, from)):
+			r.Caution = cannotShow("a change of " + cmp.Or(to, from))
+		case from != "" && to != "" && from != to:
+			r.Details = append(r.Details, state.Detail{Label: "It is moved from", Text: from})
+		}
+	}
 	if !p.CanOffer {
 		return ""
 	}
@@ -463,7 +474,7 @@ func showCapabilities(p *permission, r *state.Request) string {
 	if slices.Contains(p.Capabilities, "observe permission requests") { // for good it could see what others are asked
 		return ""
 	}
-	return "this extension, with these rights"
+	return "this extension, with whatever rights it wants" // it is kept by its name
 }
 
 func showVariables(p *permission, r *state.Request) string {

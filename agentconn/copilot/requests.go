@@ -1,6 +1,7 @@
 package copilot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -227,10 +228,8 @@ func askHeaders(ctx context.Context, a *agent, r state.Request) bool {
 }
 
 func askServer(ctx context.Context, a *agent, r state.Request, title, caution string) bool {
-	p, ok := read[elsewhere](r)
-	if !ok || p.ServerName == "" {
-		return false
-	}
+	p, _ := read[elsewhere](r) // what is odd is not kept either
+	p.ServerName = cmp.Or(p.ServerName, "without a name")
 	r.Params = plain.Value(struct {
 		ID        json.RawMessage `json:"requestId"`
 		Name      string          `json:"serverName"`

@@ -208,6 +208,12 @@ var asked = []struct {
 		answers: usually(`{"kind":"write"}`),
 	},
 	{
+		name: "move", data: prompted(`"kind":"write"`,
+			`"kind":"write","toolCallId":"w","intention":"Move","fileName":"/w/n","diff":"diff --git a/w/old b/w/n\n--- a/w/old\n+++ b/w/n\n","fileEdits":[{"before":{"path":"/w/old","content":"a"},"after":{"path":"/w/n","content":"a"}}]`),
+		as: state.RequestFileChange, title: "Change a file?", details: "File: /w/n; It is moved from: /w/old",
+		answers: map[string]string{"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
+	},
+	{
 		name: "read, by a policy each time", data: prompted(`"kind":"read","path":"/w/a"`, `"kind":"read","toolCallId":"r","intention":"Read file: /w/a","path":"/w/a","resolvedPath":"/etc/shadow","managedApprovalRequired":true`),
 		as: state.RequestPermissions, title: "Read a file?", details: "To read: /w/a\n  which is /etc/shadow",
 		answers: map[string]string{"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
@@ -471,6 +477,39 @@ func TestWhoseAnswer(t *testing.T) {
 	}
 }
 
+// TestAnswerGetsNoAnswer: nobody knows whose answer it was, but what it was shows in the
+// call, whenever it is told.
+func TestAnswerGetsNoAnswer(t *testing.T) {
+	for name, early := range map[string]bool{"told before": true, "told afterwards": false} {
+		t.Run(name, func(t *testing.T) {
+			l := newLink(t)
+			completed := func() {
+				l.tell(l.id, "permission.completed", `{"requestId":"r","result":{"kind":"denied-interactively-by-user"}}`)
+			}
+			l.peer.before = func(m message) any {
+				if m.Method != permissionMethod {
+					return nil
+				}
+				if early {
+					completed()
+				}
+				return "no answer"
+			}
+			a := l.ask("r", "permission.requested", prompted(shellRequest, shellPrompt))
+			_ = l.decide(a, state.Decision{OptionID: approveOnce}) // the hub has noted what came of it
+			if l.ends(a, approvals.DeliveryUnknown); !early {
+				completed()
+			}
+			l.until("the call shows it", func() bool { return l.call("c").Status == state.ToolCancelled })
+			l.conn.alone(func() {
+				if l.conn.waits(l.id, requestID("r")) != nil {
+					t.Error("it still waits")
+				}
+			})
+		})
+	}
+}
+
 // TestOnlyRefused: what nod cannot show whole can be refused, and nothing else.
 func TestOnlyRefused(t *testing.T) {
 	l := newLink(t)
@@ -482,6 +521,7 @@ func TestOnlyRefused(t *testing.T) {
 		{"permission.requested", prompted(`"kind":"shell"`, `"kind":"commands","fullCommandText":7`), "reject"},
 		{"permission.requested", prompted(`"kind":"shell"`, `"kind":"commands"`), "reject"},
 		{"permission.requested", prompted(`"kind":"write"`, `"kind":"write","fileName":"/w/a","diff":""`), "reject"},
+		{"permission.requested", prompted(`"kind":"write"`, `"kind":"write","fileName":"/w/n","diff":"`+diff+`","fileEdits":[{"before":{"path":"/w/n"},"after":{"path":"/w/n"}},{"before":{"path":"/w/more"}}]`), "reject"},
 		{"permission.requested", prompted(`"kind":"read"`, `"kind":"path","accessKind":"own","paths":["/"]`), "reject"},
 		{"permission.requested", prompted(`"kind":"memory"`, `"kind":"memory","fact":"f","action":"forget"`), "reject"},
 		{"permission.requested", prompted(`"kind":"workflow"`, `"kind":"workflow","operation":"sell"`), "reject"},
@@ -523,6 +563,18 @@ func TestOnlyRefused(t *testing.T) {
 	}
 }
 
+// TestHowFarAnApprovalReaches: Copilot keeps the approval of an extension's rights by the
+// name of the extension alone.
+func TestHowFarAnApprovalReaches(t *testing.T) {
+	l := newLink(t)
+	a := l.ask("r", "permission.requested", prompted(`"kind":"extension-permission-access","extensionName":"x","capabilities":["a"]`, `"kind":"extension-permission-access","extensionName":"x","capabilities":["a"]`))
+	for _, id := range []string{approveForSession, approveForLocation} {
+		if o, ok := a.Request.Option(id); !ok || !strings.Contains(o.Label, "whatever rights") {
+			t.Errorf("%s: %q", id, o.Label)
+		}
+	}
+}
+
 // TestNoSecretIsKept: what a server sends along for a login stays with Copilot.
 func TestNoSecretIsKept(t *testing.T) {
 	l := newLink(t)
@@ -531,8 +583,23 @@ func TestNoSecretIsKept(t *testing.T) {
 	if err != nil || strings.Contains(string(raw), "hunter2") || strings.Contains(string(a.Request.Params), "hunter2") || !strings.Contains(string(a.Request.Params), "mock") {
 		t.Errorf("kept: %s, %s, %v", raw, a.Request.Params, err)
 	}
+	for i, odd := range []string{`"staticClientConfig":{"clientSecret":"hunter2"}`, `"serverName":["mock"],"staticClientConfig":{"clientSecret":"hunter2"}`} {
+		if odd := l.ask(fmt.Sprint("odd-", i), "mcp.oauth_required", odd); strings.Contains(string(odd.Request.Params), "hunter2") || odd.Request.Kind != state.RequestElsewhere {
+			t.Errorf("kept: %s %s", odd.Request.Kind, odd.Request.Params)
+		}
+	}
+	l.tell(l.id, "mcp.oauth_required", `{"staticClientConfig":{"clientSecret":"hunter2"}}`)
 	l.tell(l.id, "mcp.oauth_completed", `{"requestId":"r","outcome":"cancelled"}`)
 	l.ends(a, approvals.AnsweredElsewhere)
+	v, err := l.hub.Session(l.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range v.State.ActiveTurn.ResponseParts.All() {
+		if n, ok := p.(*state.NotificationPart); ok && strings.Contains(string(n.Meta["nod.raw"]), "hunter2") {
+			t.Errorf("shown: %s", n.Meta["nod.raw"])
+		}
+	}
 }
 
 // TestAskedTwice: a call that asks twice has two cards, and shows the newest.

@@ -121,6 +121,8 @@ func (s *server) result(m message) any {
 		Cursor    string `json:"cursor"`
 		Mode      string `json:"mode"`
 		ModelID   string `json:"modelId"`
+		ID        string `json:"id"`
+		Prompt    string `json:"prompt"`
 	}
 	_ = json.Unmarshal(m.Params, &p) // none for some calls
 	log := s.logs[p.SessionID]
@@ -163,7 +165,17 @@ func (s *server) result(m message) any {
 	case "session.queue.sendNow":
 		return map[string]any{"steered": true}
 	case "session.queue.removeAt":
-		return map[string]any{"removed": true}
+		n := len(s.queue)
+		s.queue = slices.DeleteFunc(s.queue, func(item json.RawMessage) bool { return strings.Contains(string(item), `"id":"`+p.ID+`"`) })
+		return map[string]any{"removed": len(s.queue) < n}
+	case "session.queue.updateText":
+		updated := false
+		for i, item := range s.queue {
+			if strings.Contains(string(item), `"id":"`+p.ID+`"`) {
+				s.queue[i], updated = json.RawMessage(fmt.Sprintf(`{"id":%q,"messageId":"x","kind":"message","displayText":%q}`, p.ID, p.Prompt)), true
+			}
+		}
+		return map[string]any{"updated": updated}
 	case "sessions.fork":
 		return map[string]any{"sessionId": "f0"}
 	case "session.history.compact":

@@ -48,6 +48,7 @@ type session struct {
 	told    []string             // the newest sentences that are not told again
 	replans bool                 // its todos have changed while its log was read
 	works   workplace            // where it works
+	queue   []queueItem          // what waits at Copilot, whole
 
 	catching bool    // its log is being read
 	late     []event // what came meanwhile
@@ -71,6 +72,7 @@ type ask struct {
 	shows   []state.Envelope
 	option  state.OptionKind // of nod's answer, "" if none is on its way or was taken
 	taken   bool             // nod's answer was
+	unsure  bool             // whether it was taken is not known
 	ended   *outcome         // heard while nod's answer was on its way
 }
 
@@ -100,7 +102,13 @@ type agent struct {
 	writing   string           // the call that the model writes, by its id
 	title     string           // of a sub-agent, as others call it
 	own       string           // a call that a person has made, which is all of the turn
-	steering  []state.SessionPendingMessageSet
+	steering  []steering
+}
+
+// steering is what was said to a turn and not taken yet.
+type steering struct {
+	state.SessionPendingMessageSet
+	message string // Copilot's id of it, "" if that is not known
 }
 
 // usage counts the tokens of a turn.
@@ -315,7 +323,7 @@ func (s *session) waits(id []byte) *ask {
 func (s *session) answered(ctx context.Context, id []byte, o outcome) {
 	switch k := s.waits(id); {
 	case k == nil:
-	case k.option != "" && !k.taken:
+	case k.option != "" && !k.taken && !k.unsure:
 		k.ended = &o
 	default:
 		s.finish(ctx, k, o)
@@ -339,13 +347,21 @@ func (s *session) sent(ctx context.Context, id []byte, taken bool) error {
 	return nil
 }
 
-// finish says how a request has ended. What somebody else has answered shows in the
-// tool call, too, which would wait on.
+// lost takes that nod's answer got no answer itself.
+func (s *session) lost(ctx context.Context, k *ask) {
+	s.from = state.Source{}
+	if k.unsure = !k.taken; k.unsure && k.ended != nil {
+		s.finish(ctx, k, *k.ended)
+	}
+}
+
+// finish says how a request has ended. What nod has not answered shows in the tool call,
+// too, which would wait on.
 func (s *session) finish(ctx context.Context, k *ask, o outcome) {
 	s.asks = slices.DeleteFunc(s.asks, func(x *ask) bool { return x == k })
 	how := state.EndedElsewhere
 	switch {
-	case o.withdrawn:
+	case o.withdrawn || k.unsure:
 		how = state.EndedWithdrawn
 	case k.taken && (o.option == "" || o.option == k.option):
 		how = state.EndedAnswered
@@ -353,7 +369,7 @@ func (s *session) finish(ctx context.Context, k *ask, o outcome) {
 	s.flush(ctx)
 	r := k.request
 	s.room.sink.Resolved(ctx, r.Session, r.Epoch, r.UpstreamID, how)
-	if how == state.EndedElsewhere && r.ToolCallID != "" && o.option != "" {
+	if how != state.EndedAnswered && r.ToolCallID != "" && o.option != "" {
 		act := &state.SessionToolCallConfirmed{TurnID: r.TurnID, ToolCallID: r.ToolCallID, Reason: state.CancelledDenied}
 		if o.option == state.OptionApprove {
 			act.Approved, act.Confirmed, act.Reason = true, state.ConfirmedUserAction, ""
@@ -454,7 +470,7 @@ func (a *agent) recall(st *state.Session) {
 	}
 	a.turn, a.stepping = t.ID, true
 	if m := st.SteeringMessage; m != nil {
-		a.steering = []state.SessionPendingMessageSet{{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}
+		a.steering = []steering{{SessionPendingMessageSet: state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: m.ID, Message: m.Message}}}
 	}
 	for _, p := range t.ResponseParts.All() {
 		switch p := p.(type) {

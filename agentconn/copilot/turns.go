@@ -53,10 +53,10 @@ func (a *agent) said(ctx context.Context, e event) bool {
 		a.since = a.session.at
 	case strings.HasPrefix(m.Source, "skill-"): // written by the CLI, for the model
 	case m.Delivery == "steering" && a.turn != "":
-		a.taken(m.Content)
+		a.taken(id, m.Content)
 		a.session.past[id] = true // it begins no turn any more
 		a.apply(&state.SessionResponsePart{TurnID: a.turn, Part: &state.NotificationPart{
-			Content: state.Plain(m.Content), Meta: state.Meta{"nod.said": plain.Value("user")},
+			Content: state.Plain(plain.Joined("\n\nWith it: ", m.Content, labels(m.Attachments))), Meta: state.Meta{"nod.said": plain.Value("user")},
 		}})
 	default:
 		a.end()
@@ -322,15 +322,17 @@ func (a *agent) remember(key string, v any) {
 
 // ---- steering ----
 
-// taken follows a message that Copilot has taken into the turn.
-func (a *agent) taken(text string) {
-	for i, m := range a.steering {
-		if m.Message.Text == text {
-			newest := a.steering[len(a.steering)-1].ID
-			a.steering = append(a.steering[:i:i], a.steering[i+1:]...)
-			a.apply(a.steers(newest))
-			return
-		}
+// taken follows a message that Copilot has taken into the turn. One of which nod does not
+// know the id, since another nod has said it, is known by its text.
+func (a *agent) taken(id, text string) {
+	i := slices.IndexFunc(a.steering, func(m steering) bool { return m.message == id })
+	if i < 0 {
+		i = slices.IndexFunc(a.steering, func(m steering) bool { return m.Message.Text == text })
+	}
+	if i >= 0 {
+		newest := a.steering[len(a.steering)-1].ID
+		a.steering = slices.Concat(a.steering[:i], a.steering[i+1:])
+		a.apply(a.steers(newest))
 	}
 }
 
@@ -341,8 +343,11 @@ func (a *agent) steers(id string) state.Action {
 		return &state.SessionPendingMessageRemoved{Kind: state.PendingSteering, ID: id}
 	}
 	var texts []string
+	var attached []state.MessageAttachment
 	for _, m := range a.steering {
-		texts = append(texts, m.Message.Text)
+		texts, attached = append(texts, m.Message.Text), append(attached, m.Message.Attachments...)
 	}
-	return &state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: id, Message: state.UserMessage(strings.Join(texts, "\n\n"))}
+	m := state.UserMessage(strings.Join(texts, "\n\n"))
+	m.Attachments = attached
+	return &state.SessionPendingMessageSet{Kind: state.PendingSteering, ID: id, Message: m}
 }

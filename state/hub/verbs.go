@@ -67,7 +67,8 @@ func (h *Hub) Queue(ctx context.Context, id string, m state.Message) error {
 	return err
 }
 
-// Requeue gives a queued message another text. It stays where it is in the queue.
+// Requeue gives a queued message another text. It stays where it is in the queue. What
+// waits at the agent is the agent's to change.
 func (h *Hub) Requeue(ctx context.Context, id, message, text string) error {
 	s, err := h.find(id)
 	if err != nil {
@@ -75,6 +76,14 @@ func (h *Hub) Requeue(ctx context.Context, id, message, text string) error {
 	}
 	s.sending.Lock()
 	defer s.sending.Unlock()
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
+	if waitsThere(st, message) {
+		a := &state.SessionPendingMessageSet{Kind: state.PendingQueued, ID: message, Message: state.UserMessage(text)}
+		return h.up.Dispatch(context.WithoutCancel(ctx), s.liveOn(), st, a)
+	}
 	_, m, err := s.waiting(message)
 	if err != nil {
 		return err
@@ -318,10 +327,21 @@ func (h *Hub) emptyQueue(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range state.Waits(st.Meta) {
-		err := h.up.Dispatch(ctx, s.liveOn(), st, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: w.ID})
-		if err != nil { // it may have been taken a moment ago, which does not keep the rest from being stopped
-			h.log.Warn("a message still waits at the agent", "session", s.uri, "err", err)
+	tried := map[string]bool{}
+	for more := true; more; { // the agent shows the begin of a long queue
+		more = false
+		for _, w := range state.Waits(st.Meta) {
+			if tried[w.ID] {
+				continue
+			}
+			tried[w.ID], more = true, true
+			err := h.up.Dispatch(ctx, s.liveOn(), st, &state.SessionPendingMessageRemoved{Kind: state.PendingQueued, ID: w.ID})
+			if err != nil { // it may have been taken a moment ago, which does not keep the rest from being stopped
+				h.log.Warn("a message still waits at the agent", "session", s.uri, "err", err)
+			}
+		}
+		if st, err = s.current(); err != nil {
+			return err
 		}
 	}
 	for _, m := range st.QueuedMessages {
