@@ -133,7 +133,11 @@ func fileAt(path, folder string) (a state.MessageAttachment, problem string) {
 	if problem != "" {
 		return a, problem
 	}
-	if !filepath.IsAbs(path) {
+	switch {
+	case filepath.IsAbs(path):
+	case folder == "":
+		return a, "Name its whole path."
+	default:
 		path = filepath.Join(folder, path)
 	}
 	switch info, err := os.Stat(path); {

@@ -58,7 +58,7 @@ func settings(models []sdk.ModelInfo) []state.Setting {
 		{Name: settingMode, Title: "Mode", Mutable: true, Default: string(rpc.SessionModeInteractive), Choices: []state.Choice{
 			{Value: string(rpc.SessionModeInteractive), Label: "Interactive", Description: "It works on what you say, and then waits for you."},
 			{Value: string(rpc.SessionModePlan), Label: "Plan", Description: "It makes a plan first, and asks you before it begins."},
-			{Value: string(rpc.SessionModeAutopilot), Label: "Autopilot", Description: "It goes on by itself until it finds the task done."},
+			{Value: string(rpc.SessionModeAutopilot), Label: "Autopilot", Description: "It goes on by itself until it finds the task done.", Risky: true},
 		}},
 		{Name: settingPermissions, Title: "When it asks you", Mutable: true, Default: permissionChoices[0].Value, Choices: permissionChoices},
 	}
