@@ -42,10 +42,10 @@ func TestCut(t *testing.T) {
 	h.server.mu.Lock()
 	h.server.working = true
 	h.server.mu.Unlock()
-	h.server.cut()
 	h.server.happens(id, false,
 		event1(2, "assistant.message_delta", `{"messageId":"a","deltaContent":"two "}`),
 		event1(3, "assistant.message_delta", `{"messageId":"a","deltaContent":"three"}`))
+	h.server.cut()
 	v := h.until(id, "the rest of the stream", func(v snapshot.Session) bool { return shown(v) == "one two three|" })
 	if len(v.Approvals) != 1 || v.Approvals[0].ID != first.Approvals[0].ID || v.Approvals[0].State != approvals.Pending || v.State.ActiveTurn == nil {
 		t.Errorf("the request is %+v", v.Approvals)
@@ -69,11 +69,11 @@ func TestCutAfterTheEnd(t *testing.T) {
 		event1(1, "user.message", `{"messageId":"m-`+id+`","content":"hello","delivery":"idle"}`),
 		event1(1, "assistant.message_delta", `{"messageId":"a","deltaContent":"one"}`))
 	h.until(id, "a text", func(v snapshot.Session) bool { return shown(v) == "one|" })
-	h.server.cut()
 	h.server.happens(id, false,
 		event1(1, "assistant.message", `{"messageId":"a","content":"one and all"}`), event1(1, "session.idle", `{}`),
 		event1(2, "user.message", `{"messageId":"m2","content":"and then?","delivery":"idle"}`),
 		event1(2, "assistant.message", `{"messageId":"b","content":"this"}`), event1(2, "session.idle", `{}`))
+	h.server.cut()
 	v := h.until(id, "two turns", func(v snapshot.Session) bool { return len(v.State.Turns) == 2 && v.State.ActiveTurn == nil })
 	if shown(v) != "one and all|this|" || v.State.Turns[1].Message.Text != "and then?" {
 		t.Errorf("%q", shown(v))
@@ -113,6 +113,60 @@ func TestAnotherTerminal(t *testing.T) {
 	for _, m := range h.server.calls {
 		if m.Method == "session.resume" {
 			t.Error("it was opened there")
+		}
+	}
+}
+
+// TestNotLoggedIn: without a login nothing is started, and a person is told which of
+// three things to do.
+func TestNotLoggedIn(t *testing.T) {
+	t.Setenv("COPILOT_PROVIDER_BASE_URL", "")
+	h := newHouse(t)
+	h.server.mu.Lock()
+	h.server.loggedOut = true
+	h.server.mu.Unlock()
+	_, err := h.manager.CreateSession(t.Context(), state.NewSession{Provider: h.adapter.Provider(), Folder: "/w"})
+	for _, want := range []string{"copilot login", "COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"} {
+		if !strings.Contains(agentconn.Sentence(err), want) {
+			t.Errorf("it says nothing of %s: %v", want, err)
+		}
+	}
+	h.server.mu.Lock()
+	for _, m := range h.server.calls {
+		if m.Method == "session.create" {
+			t.Error("a session was started")
+		}
+	}
+	h.server.mu.Unlock()
+	t.Setenv("COPILOT_PROVIDER_BASE_URL", "http://127.0.0.1:9/v1") // a model provider of one's own
+	h.session()
+}
+
+// TestFiftySessions: one server holds them all, each with what was said in it.
+func TestFiftySessions(t *testing.T) {
+	h := newHouse(t)
+	var ids []string
+	for n := range 50 {
+		id := h.session()
+		ids = append(ids, id)
+		v, err := h.hub.Session(id)
+		if err != nil || v.State.ActiveTurn == nil {
+			t.Fatalf("no turn began: %v", err)
+		}
+		h.server.happens(id, true, event1(n, "user.message", `{"messageId":"`+v.State.ActiveTurn.ID+`","content":"hello","delivery":"idle"}`),
+			event1(n, "assistant.message_delta", fmt.Sprintf(`{"messageId":"a%d","deltaContent":"one %d"}`, n, n)))
+	}
+	h.server.mu.Lock()
+	h.server.working = true
+	h.server.mu.Unlock()
+	for n, id := range ids {
+		h.server.happens(id, false, event1(n, "assistant.message", fmt.Sprintf(`{"messageId":"a%d","content":"one %d and all"}`, n, n)), event1(n, "session.idle", `{}`))
+	}
+	h.server.cut()
+	for n, id := range ids {
+		v := h.until(id, "its end", func(v snapshot.Session) bool { return v.State.ActiveTurn == nil && len(v.State.Turns) == 1 })
+		if want := fmt.Sprintf("one %d and all|", n); shown(v) != want {
+			t.Errorf("%s says %q, not %q", id, shown(v), want)
 		}
 	}
 }

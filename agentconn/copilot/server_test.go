@@ -28,17 +28,18 @@ type server struct {
 	t        *testing.T
 	listener net.Listener
 
-	mu      sync.Mutex
-	conns   map[net.Conn]bool
-	logs    map[string][]json.RawMessage
-	inUse   []string
-	silent  map[string]bool // methods that are not answered
-	slow    string          // a method that is answered half a second later
-	calls   []message       // that it got
-	working bool            // what it says of the activity of its sessions
-	sent    int             // messages that it was sent
-	queue   []json.RawMessage
-	wake    chan struct{} // closed and made anew with each call
+	mu        sync.Mutex
+	conns     map[net.Conn]bool
+	logs      map[string][]json.RawMessage
+	inUse     []string
+	silent    map[string]bool // methods that are not answered
+	slow      string          // a method that is answered half a second later
+	calls     []message       // that it got
+	loggedOut bool
+	working   bool // what it says of the activity of its sessions
+	sent      int  // messages that it was sent
+	queue     []json.RawMessage
+	wake      chan struct{} // closed and made anew with each call
 }
 
 func newServer(t *testing.T) *server {
@@ -134,7 +135,7 @@ func (s *server) result(m message) any {
 	case "status.get":
 		return map[string]any{"version": "9.9.9", "protocolVersion": 3}
 	case "auth.getStatus":
-		return map[string]any{"isAuthenticated": true}
+		return map[string]any{"isAuthenticated": !s.loggedOut}
 	case "sessions.checkInUse":
 		return map[string]any{"inUse": append([]string{}, s.inUse...)}
 	case "session.create", "session.resume":
