@@ -413,7 +413,7 @@ func empty(links []state.Link) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "\">Try the demo</a></p><p class=\"soft\">For the real thing install Codex (<code>npm install -g &#64;openai/codex</code>) and start nod again.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "\">Try the demo</a></p><p class=\"soft\">For the real thing install Codex (<code>npm install -g &#64;openai/codex</code>) or GitHub Copilot (<code>npm install -g &#64;github/copilot</code>), and start nod again.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
