@@ -96,6 +96,10 @@ var ErrReasonLost = errors.New("the reason did not reach the agent")
 // or asked no more.
 var ErrAnsweredElsewhere = errors.New("the request was answered elsewhere")
 
+// ErrStillWaits says that the agent refused a decision as it was sent, so that the
+// request still waits for one.
+var ErrStillWaits = errors.New("the agent did not take the answer")
+
 // Ending is how a request has ended, as far as the agent tells.
 type Ending string
 

@@ -350,15 +350,17 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 	var k *ask
 	c.alone(func() {
 		if k = c.waits(id, r.UpstreamID); k != nil {
-			k.option = o.Kind
+			k.option, k.unsure = o.Kind, false
 		}
 	})
 	if k == nil {
 		return state.ErrAnsweredElsewhere
 	}
+	heard := false
 	err := c.callFor(ctx, known.method, request, func(ctx context.Context) error {
 		return known.answer(ctx, s, request, r, d)
 	}, func(raw json.RawMessage) error {
+		heard = true
 		var res struct {
 			Success bool `json:"success"`
 		}
@@ -370,13 +372,21 @@ func (c *conn) Answer(ctx context.Context, r state.Request, d state.Decision) er
 		}
 		return errLost
 	})
-	if err != nil && !errors.Is(err, state.ErrAnsweredElsewhere) {
-		c.alone(func() {
-			if s := c.sessions[id]; s != nil {
-				s.lost(c.recording(), k)
-			}
-		})
+	if err == nil || errors.Is(err, state.ErrAnsweredElsewhere) {
+		return err
 	}
+	refused := !heard && !errors.Is(err, errLost) && !errors.Is(err, errSlow) && !errors.Is(err, errTooLong)
+	c.alone(func() {
+		s := c.sessions[id]
+		switch {
+		case s == nil:
+		case refused && k.ended == nil:
+			k.option = ""
+			err = fmt.Errorf("%w: %w", state.ErrStillWaits, err)
+		default:
+			s.lost(c.recording(), k)
+		}
+	})
 	return err
 }
 

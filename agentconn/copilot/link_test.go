@@ -70,6 +70,10 @@ func (s *peer) run() {
 		if result == nil {
 			result = map[string]any{"success": true}
 		}
+		if err, is := result.(error); is {
+			s.write(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32603, "message": err.Error()}})
+			continue
+		}
 		s.write(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": result})
 	}
 }
@@ -194,11 +198,12 @@ func (l *link) approval(id string) *approvals.Approval {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	i := slices.IndexFunc(v.Approvals, func(a *approvals.Approval) bool { return string(a.Request.UpstreamID) == string(requestID(id)) })
-	if i < 0 {
-		return nil
+	for _, a := range slices.Backward(v.Approvals) {
+		if string(a.Request.UpstreamID) == string(requestID(id)) {
+			return a
+		}
 	}
-	return v.Approvals[i]
+	return nil
 }
 
 // ask has Copilot ask, and returns what a person sees of it.
@@ -217,9 +222,10 @@ func (l *link) decide(a *approvals.Approval, d state.Decision) error {
 
 func (l *link) ends(a *approvals.Approval, as approvals.State) {
 	l.t.Helper()
-	id := ""
-	_ = json.Unmarshal(a.Request.UpstreamID, &id) // nod has made it
-	l.until("it ends as "+string(as), func() bool { return l.approval(id).State == as })
+	l.until("it ends as "+string(as), func() bool {
+		v, err := l.hub.Session(l.id)
+		return err == nil && slices.ContainsFunc(v.Approvals, func(b *approvals.Approval) bool { return b.ID == a.ID && b.State == as })
+	})
 }
 
 // call returns the state of a tool call of the turn in progress.

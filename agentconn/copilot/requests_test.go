@@ -510,6 +510,33 @@ func TestAnswerGetsNoAnswer(t *testing.T) {
 	}
 }
 
+// TestAnswerIsRefused: an answer that the server does not take loses no request. A person
+// is asked again, and the next answer counts.
+func TestAnswerIsRefused(t *testing.T) {
+	l := newLink(t)
+	refusing := true
+	l.peer.before = func(m message) any {
+		if m.Method == permissionMethod && refusing {
+			refusing = false
+			return errors.New("out of order")
+		}
+		return nil
+	}
+	a := l.ask("r", "permission.requested", prompted(shellRequest, shellPrompt))
+	_ = l.decide(a, state.Decision{OptionID: approveOnce}) // the hub has noted what came of it
+	l.ends(a, approvals.DeliveryUnknown)
+	again := l.approval("r")
+	if again == nil || again.ID == a.ID || again.State != approvals.Pending || again.Request.Input != a.Request.Input {
+		t.Fatalf("it is not asked again: %+v", again)
+	}
+	if err := l.decide(again, state.Decision{OptionID: approveOnce}); err != nil {
+		t.Fatal(err)
+	}
+	l.tell(l.id, "permission.completed", `{"requestId":"r","result":{"kind":"approved"}}`)
+	l.ends(again, approvals.Confirmed)
+	l.until("the call runs", func() bool { return l.call("c").Status == state.ToolRunning })
+}
+
 // TestOnlyRefused: what nod cannot show whole can be refused, and nothing else.
 func TestOnlyRefused(t *testing.T) {
 	l := newLink(t)

@@ -334,9 +334,13 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 		return approvals.Resolve(sent, state.EndedElsewhere, h.now()), err
 	case err != nil:
 		h.log.Error("a decision could not be delivered", "approval", approvalID, "err", err)
+		waits := errors.Is(err, state.ErrStillWaits)
 		swept, err := s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
-		if errors.Is(err, approvals.ErrNotPending) { // it has ended meanwhile; some of it may have been sent
+		switch {
+		case errors.Is(err, approvals.ErrNotPending): // it has ended meanwhile; some of it may have been sent
 			err = nil
+		case err == nil && waits: // a person is asked again
+			h.Ask(ctx, sent.Request)
 		}
 		return swept, err
 	}
