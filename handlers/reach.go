@@ -31,6 +31,10 @@ func reachOf(r *http.Request) reach {
 	return how
 }
 
+// Secure reports whether the browser that sent a request speaks TLS, with nod or
+// with a trusted proxy.
+func Secure(r *http.Request) bool { return reachOf(r).Secure }
+
 // reached finds out how a request came, before anything else is asked of it.
 func (s *Server) reached(next http.Handler) http.Handler {
 	trust := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
