@@ -761,7 +761,7 @@ type events struct {
 	lines *bufio.Scanner
 }
 
-func (s *site) stream(path, lastID string) *events {
+func (s *site) stream(path, lastID string, change ...func(*http.Request)) *events {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	s.t.Cleanup(cancel)
@@ -772,6 +772,9 @@ func (s *site) stream(path, lastID string) *events {
 	r.Header.Set("Accept", "text/event-stream")
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
+	}
+	for _, f := range change {
+		f(r)
 	}
 	res, err := s.in.Do(r)
 	if err != nil {

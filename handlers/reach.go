@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -82,4 +83,25 @@ func saysTLS(protos []string) bool {
 func addressOf(text string) netip.Addr {
 	a, _ := netip.ParseAddr(text)
 	return a.Unmap()
+}
+
+// plainly are the routes with a form that can be sent over any network: to come in,
+// to look on, and to leave.
+var plainly = []string{"/login", "/logout"}
+
+// changes are the pages that are nothing but a form.
+var changes = []string{"/new", "/s/:id/rename", "/s/:id/do/:operation", "/s/:id/delete"}
+
+// needTLS refuses what changes something, and the forms for it, where somebody could
+// read along.
+func needTLS(r route) echo.MiddlewareFunc {
+	needed := r.method != http.MethodGet && !slices.Contains(plainly, r.path) || slices.Contains(changes, r.path)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if needed && !reachOf(c.Request()).control() {
+				return problemTLS
+			}
+			return next(c)
+		}
+	}
 }

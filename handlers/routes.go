@@ -168,7 +168,7 @@ func New(cfg Config) *Server {
 	}))
 	g := e.Group(cfg.BasePath)
 	for _, r := range routes {
-		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope))
+		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), needTLS(r))
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))

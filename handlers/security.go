@@ -110,10 +110,17 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 		nonce := rand.Text()
 		secureHeaders(c.Response().Header(), nonce)
 		ctx := templ.WithNonce(views.WithBase(c.Request().Context(), s.BasePath), nonce)
+		if !reachOf(c.Request()).control() {
+			ctx = views.WithViewOnly(ctx, onlyLook)
+		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
 }
+
+// onlyLook stands above every page that came over a network in the clear.
+const onlyLook = "You can look on here, and nothing more: this connection is not encrypted. Others in the network can read what you see, and your login with it. " +
+	"To approve and to write, open nod over https or through an SSH tunnel; docs/phone.md tells how."
 
 type deviceKey struct{}
 

@@ -1,0 +1,17 @@
+package views
+
+import "context"
+
+type viewOnlyKey struct{}
+
+// WithViewOnly returns a context whose pages offer nothing that changes anything.
+// why is the sentence about it that stands above each page; "" offers all.
+func WithViewOnly(ctx context.Context, why string) context.Context {
+	return context.WithValue(ctx, viewOnlyKey{}, why)
+}
+
+// ViewOnly returns why the pages of a context are to be looked at only, or "".
+func ViewOnly(ctx context.Context) string {
+	why, _ := ctx.Value(viewOnlyKey{}).(string)
+	return why
+}
