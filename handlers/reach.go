@@ -24,6 +24,10 @@ type reach struct {
 // network without TLS anybody on the way could read the login along and do the same.
 func (r reach) control() bool { return r.Secure || r.Local }
 
+// transportSecurity keeps a browser on TLS for half a year after it has seen nod
+// there. Names below nod's own are not nod's.
+const transportSecurity = "max-age=15552000"
+
 type reachKey struct{}
 
 // reachOf returns how a request came.
@@ -54,6 +58,10 @@ func (s *Server) reached(next http.Handler) http.Handler {
 			} else {
 				how.Proxy = peer
 			}
+		}
+		if r.TLS != nil {
+			// Not for a proxy: what else is under its name is not ours to decide.
+			w.Header().Set("Strict-Transport-Security", transportSecurity)
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), reachKey{}, how)))
 	})

@@ -194,7 +194,8 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// NewHTTPServer returns an http.Server with the limits that suit s.
+// NewHTTPServer returns an http.Server with the limits that suit s. For TLS set its
+// TLSConfig.
 func NewHTTPServer(s *Server) *http.Server {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,

@@ -29,7 +29,11 @@ import (
 func (s *Server) knownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		if !hostAllowed(r.Host, s.Port, local, s.PublicHosts) {
+		port := "80"
+		if r.TLS != nil {
+			port = "443"
+		}
+		if !hostAllowed(r.Host, port, s.Port, local, s.PublicHosts) {
 			s.refuse(problemHost).ServeHTTP(w, r)
 			return
 		}
@@ -37,14 +41,18 @@ func (s *Server) knownHost(next http.Handler) http.Handler {
 	})
 }
 
-// hostAllowed reports whether host, a Host header, names this server.
-func hostAllowed(host string, port int, local net.Addr, public []string) bool {
+// hostAllowed reports whether host, a Host header, names this server, which is at a
+// port. usual is the port that a header leaves out.
+func hostAllowed(host, usual string, port int, local net.Addr, public []string) bool {
 	host = strings.ToLower(host)
 	if slices.ContainsFunc(public, func(p string) bool { return strings.ToLower(p) == host }) {
 		return true
 	}
 	name, p, err := net.SplitHostPort(host)
-	if err != nil || p != strconv.Itoa(port) {
+	if err != nil {
+		name, p = strings.Trim(host, "[]"), usual
+	}
+	if p != strconv.Itoa(port) {
 		return false
 	}
 	if strings.TrimSuffix(name, ".") == "localhost" {
