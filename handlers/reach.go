@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"nod/views"
 )
 
 // reach says how a request came to nod. It lets nobody in: only a login does,
@@ -93,6 +96,10 @@ func addressOf(text string) netip.Addr {
 	return a.Unmap()
 }
 
+// strangeProxy is said to the owner, with the proxy's address.
+const strangeProxy = "A proxy at %s passes on requests, and nod does not believe what it says of them: whose they are, and that they came over TLS. " +
+	"If it is yours, name its address in trusted_proxies and start nod again; docs/phone.md tells more."
+
 // plainly are the routes with a form that can be sent over any network: to come in,
 // to look on, and to leave.
 var plainly = []string{"/login", "/logout"}
@@ -100,14 +107,22 @@ var plainly = []string{"/login", "/logout"}
 // changes are the pages that are nothing but a form.
 var changes = []string{"/new", "/s/:id/rename", "/s/:id/do/:operation", "/s/:id/delete"}
 
-// needTLS refuses what changes something, and the forms for it, where somebody could
-// read along.
-func needTLS(r route) echo.MiddlewareFunc {
+// overNetwork refuses what changes something, and the forms for it, where somebody
+// could read along. It tells the owner of a proxy that nod does not trust, and only
+// when somebody came through it who is logged in: anybody can claim to be one.
+func (s *Server) overNetwork(r route) echo.MiddlewareFunc {
 	needed := r.method != http.MethodGet && !slices.Contains(plainly, r.path) || slices.Contains(changes, r.path)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			if needed && !reachOf(c.Request()).control() {
+			how := reachOf(c.Request())
+			if needed && !how.control() {
 				return problemTLS
+			}
+			if how.Proxy.IsValid() && r.scope != public && s.strange.CompareAndSwap(nil, &how.Proxy) {
+				s.Log.Warn("a proxy passes on requests and is not trusted: what it says of them is ignored", "proxy", how.Proxy, "setting", "trusted_proxies")
+			}
+			if p := s.strange.Load(); p != nil {
+				c.SetRequest(c.Request().WithContext(views.WithNotice(c.Request().Context(), fmt.Sprintf(strangeProxy, *p))))
 			}
 			return next(c)
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -83,6 +84,7 @@ type Server struct {
 	handler http.Handler
 	streams *streams
 	feeds   *feeds
+	strange atomic.Pointer[netip.Addr] // of a proxy that was met and is not trusted
 }
 
 // scope says who may use a route.
@@ -168,7 +170,7 @@ func New(cfg Config) *Server {
 	}))
 	g := e.Group(cfg.BasePath)
 	for _, r := range routes {
-		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), needTLS(r))
+		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), s.overNetwork(r))
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))

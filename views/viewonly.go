@@ -15,3 +15,16 @@ func ViewOnly(ctx context.Context) string {
 	why, _ := ctx.Value(viewOnlyKey{}).(string)
 	return why
 }
+
+type noticeKey struct{}
+
+// WithNotice returns a context whose first pages tell the owner something about
+// nod's own settings.
+func WithNotice(ctx context.Context, text string) context.Context {
+	return context.WithValue(ctx, noticeKey{}, text)
+}
+
+func noticeOf(ctx context.Context) string {
+	text, _ := ctx.Value(noticeKey{}).(string)
+	return text
+}
