@@ -213,6 +213,7 @@ func (s *site) do(c *http.Client, method, path string, form url.Values, change .
 		s.t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	checkHeaders(s.t, method+" "+path, res.Header)
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -784,6 +785,7 @@ func (s *site) stream(path, lastID string, change ...func(*http.Request)) *event
 	if res.StatusCode != http.StatusOK {
 		s.t.Fatalf("%s: %d", path, res.StatusCode)
 	}
+	checkHeaders(s.t, path, res.Header)
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 4<<20)
 	return &events{s.t, res, lines}

@@ -201,8 +201,9 @@ const (
 func NewHTTPServer(s *Server) *http.Server {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ConnContext: limitUnsent,
-		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ConnContext:                  limitUnsent,
+		DisableGeneralOptionsHandler: true, // it would answer to any Host
+		ErrorLog:                     slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	srv.RegisterOnShutdown(s.Close)
 	return srv
