@@ -263,3 +263,52 @@ func TestR3ReadingChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestR19NoFilesOfAgents: what a route answers is a page that nod has drawn, a stream of
+// such parts, a file of nod's own, or else text that may do nothing, or a file to keep.
+func TestR19NoFilesOfAgents(t *testing.T) {
+	const svg = `<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><script>alert(1)</script></svg>`
+	s := newSite(t)
+	id := s.session()
+	a := s.ask(id, func(r *state.Request) { r.Kind, r.Input, r.Diff = state.RequestFileChange, "", svg })
+	texts := 0
+	for _, r := range routes {
+		if r.method != "GET" || strings.HasSuffix(r.path, "/live") || r.path == "/static/:name" {
+			continue
+		}
+		for _, path := range s.paths(r, id, a.ID) {
+			got := s.get(s.in, path)
+			kind := got.header.Get("Content-Type")
+			switch {
+			case kind == "text/html; charset=UTF-8":
+				if strings.Contains(got.body, "<svg") {
+					t.Errorf("%s shows a picture of the agent's", path)
+				}
+			case got.status == http.StatusNoContent || got.status == http.StatusSeeOther:
+			case strings.HasPrefix(got.header.Get("Content-Disposition"), "attachment"):
+			case kind == "text/plain; charset=utf-8" && strings.HasSuffix(got.header.Get("Content-Security-Policy"), "; sandbox"):
+				if texts++; !strings.Contains(got.body, svg) {
+					t.Errorf("%s is not what came: %q", path, got.body)
+				}
+			default:
+				t.Errorf("%s answers with %q, policy %q", path, kind, got.header.Get("Content-Security-Policy"))
+			}
+		}
+	}
+	if texts != 1 {
+		t.Errorf("%d routes show something as it came", texts)
+	}
+}
+
+// TestR19NoFileByItsPath: a name in an address never is one on disk.
+func TestR19NoFileByItsPath(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{
+		"../static.go", "..%2fstatic.go", "%2e%2e/static.go", "..%5cstatic.go", "....//static.go", "/etc/passwd", "%2fetc%2fpasswd", "..%2f..%2f..%2fetc%2fpasswd",
+		"nod.css%00.go", "nod.css/", "nod.css/..", ".", "..", "%00", "static.go", "live.js", "C:%5cx", "nod.css%3f",
+	} {
+		if r := s.get(s.in, "/static/"+name); r.status == http.StatusOK || strings.Contains(r.body, "package static") || strings.Contains(r.body, "root:") {
+			t.Errorf("%s: %d %.50q", name, r.status, r.body)
+		}
+	}
+}
