@@ -48,6 +48,8 @@ var (
 		"Use 127.0.0.1 or localhost with nod's port, or add the name to public_hosts in the configuration."}
 	problemCrossSite = &userError{"cross-site", http.StatusForbidden, "This request came from another site",
 		"Open nod itself and do it there."}
+	problemTLS = &userError{"tls_required", http.StatusForbidden, "Nothing can be changed over this connection",
+		"Nothing was done. The connection is not encrypted, so anybody in the network could do the same with your login. Open nod over https, or through an SSH tunnel; docs/phone.md tells how."}
 	problemForm = &userError{"not-a-form", http.StatusUnsupportedMediaType, "This is not how a form is sent",
 		"Post application/x-www-form-urlencoded."}
 	problemTooLarge = &userError{"too-large", http.StatusRequestEntityTooLarge, "That is too much at once",

@@ -213,6 +213,7 @@ func (s *site) do(c *http.Client, method, path string, form url.Values, change .
 		s.t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	checkHeaders(s.t, method+" "+path, res.Header)
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -769,7 +770,7 @@ type events struct {
 	lines *bufio.Scanner
 }
 
-func (s *site) stream(path, lastID string) *events {
+func (s *site) stream(path, lastID string, change ...func(*http.Request)) *events {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	s.t.Cleanup(cancel)
@@ -781,6 +782,9 @@ func (s *site) stream(path, lastID string) *events {
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
+	for _, f := range change {
+		f(r)
+	}
 	res, err := s.in.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
@@ -789,6 +793,7 @@ func (s *site) stream(path, lastID string) *events {
 	if res.StatusCode != http.StatusOK {
 		s.t.Fatalf("%s: %d", path, res.StatusCode)
 	}
+	checkHeaders(s.t, path, res.Header)
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 4<<20)
 	return &events{s.t, res, lines}

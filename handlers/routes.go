@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -85,6 +86,7 @@ type Server struct {
 	handler http.Handler
 	streams *streams
 	feeds   *feeds
+	strange atomic.Pointer[netip.Addr] // of a proxy that was met and is not trusted
 }
 
 // scope says who may use a route.
@@ -190,7 +192,7 @@ func New(cfg Config) *Server {
 	}))
 	g := e.Group(cfg.BasePath)
 	for _, r := range routes {
-		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope))
+		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), s.overNetwork(r))
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))
@@ -216,12 +218,14 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// NewHTTPServer returns an http.Server with the limits that suit s.
+// NewHTTPServer returns an http.Server with the limits that suit s. For TLS set its
+// TLSConfig.
 func NewHTTPServer(s *Server) *http.Server {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ConnContext: limitUnsent,
-		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ConnContext:                  limitUnsent,
+		DisableGeneralOptionsHandler: true, // it would answer to any Host
+		ErrorLog:                     slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	srv.RegisterOnShutdown(s.Close)
 	return srv

@@ -30,7 +30,11 @@ import (
 func (s *Server) knownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		if !hostAllowed(r.Host, s.Port, local, s.PublicHosts) {
+		port := "80"
+		if r.TLS != nil {
+			port = "443"
+		}
+		if !hostAllowed(r.Host, port, s.Port, local, s.PublicHosts) {
 			s.refuse(problemHost).ServeHTTP(w, r)
 			return
 		}
@@ -38,14 +42,18 @@ func (s *Server) knownHost(next http.Handler) http.Handler {
 	})
 }
 
-// hostAllowed reports whether host, a Host header, names this server.
-func hostAllowed(host string, port int, local net.Addr, public []string) bool {
+// hostAllowed reports whether host, a Host header, names this server, which is at a
+// port. usual is the port that a header leaves out.
+func hostAllowed(host, usual string, port int, local net.Addr, public []string) bool {
 	host = strings.ToLower(host)
 	if slices.ContainsFunc(public, func(p string) bool { return strings.ToLower(p) == host }) {
 		return true
 	}
 	name, p, err := net.SplitHostPort(host)
-	if err != nil || p != strconv.Itoa(port) {
+	if err != nil {
+		name, p = strings.Trim(host, "[]"), usual
+	}
+	if p != strconv.Itoa(port) {
 		return false
 	}
 	if strings.TrimSuffix(name, ".") == "localhost" {
@@ -111,10 +119,17 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 		nonce := rand.Text()
 		secureHeaders(c.Response().Header(), nonce)
 		ctx := templ.WithNonce(views.WithBase(c.Request().Context(), s.BasePath), nonce)
+		if !reachOf(c.Request()).control() {
+			ctx = views.WithViewOnly(ctx, onlyLook)
+		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
 }
+
+// onlyLook stands above every page that came over a network in the clear.
+const onlyLook = "You can look on here, and nothing more: this connection is not encrypted. Others in the network can read what you see, and your login with it. " +
+	"To approve and to write, open nod over https or through an SSH tunnel; docs/phone.md tells how."
 
 type deviceKey struct{}
 
@@ -153,8 +168,8 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 			switch {
 			case who >= operate && d.Scope != auth.ScopeOperate:
 				return problemLooks
-			case d.Scope != auth.ScopeOperate:
-				ctx = views.WithLooking(ctx, "This browser may look and not touch. One that may operate can let it do more, under Devices.")
+			case d.Scope != auth.ScopeOperate && views.ViewOnly(ctx) == "":
+				ctx = views.WithViewOnly(ctx, "This browser may look and not touch. One that may operate can let it do more, under Devices.")
 			case who == own && !s.Auth.MayChangeDoor(d):
 				return s.goTo(c, "/verify?next="+url.QueryEscape(nextPage(r, s.BasePath)))
 			}

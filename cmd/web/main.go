@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -165,7 +166,7 @@ func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) 
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(out, "http://"+address+cfg.BasePath+"/login"+auth.LoginFragment(token))
+		_, err = fmt.Fprintln(out, address+"/login"+auth.LoginFragment(token))
 		return err
 	})
 }
@@ -260,7 +261,20 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 		return fmt.Errorf("nod cannot listen on %s: %w", cfg.Listen, err)
 	}
 	defer func() { _ = listener.Close() }()
-	if err := noteAddress(lock, listener.Addr().String()); err != nil {
+	var secure *tls.Config
+	if cfg.TLSCert != "" {
+		certificate, err := handlers.LoadCertificate(cfg.TLSCert, cfg.TLSKey, log)
+		if err != nil {
+			return err
+		}
+		secure = certificate.Config()
+	}
+	proxies, err := cfg.trustedProxies()
+	if err != nil {
+		return err
+	}
+	at := listener.Addr().(*net.TCPAddr)
+	if err := noteAddress(lock, cfg.address(at)); err != nil {
 		return fmt.Errorf("the data folder %s cannot be written: %w", cfg.Data, err)
 	}
 
@@ -287,20 +301,29 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	h.SetUpstream(manager, links)
 	manager.Start()
 
-	port := listener.Addr().(*net.TCPAddr).Port
 	server := handlers.New(handlers.Config{
-		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(auth.Config{Store: store, Port: port, BasePath: cfg.BasePath, Secure: handlers.Secure}), Log: log,
-		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(),
+		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure}), Log: log,
+		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies,
 	})
 	token, err := auth.MintLogin(ctx, store)
 	if err != nil {
 		return err
 	}
 	http := handlers.NewHTTPServer(server)
+	http.TLSConfig = secure
 	failed := make(chan error, 1)
-	go func() { failed <- http.Serve(listener) }()
+	go func() {
+		if secure != nil {
+			failed <- http.ServeTLS(listener, "", "")
+		} else {
+			failed <- http.Serve(listener)
+		}
+	}()
+	if secure == nil && !at.IP.IsLoopback() {
+		_, _ = fmt.Fprintln(out, "Without TLS nod can only be looked at over the network: whoever is in it could read along. docs/phone.md tells how to do more.")
+	}
 	_, _ = fmt.Fprintf(out, "nod is running. Open this link to log in (once, within ten minutes):\n\n  %s\n\n",
-		"http://"+listener.Addr().String()+cfg.BasePath+"/login"+auth.LoginFragment(token))
+		cfg.address(at)+"/login"+auth.LoginFragment(token))
 
 	select {
 	case err = <-failed:
