@@ -156,7 +156,7 @@ func (s *Server) showError(err error, c echo.Context) {
 		return
 	}
 	if u == problemLogin && c.Request().Header.Get("Accept") == "text/event-stream" {
-		_ = loggedOut(c)
+		_ = loadAgain(c)
 		return
 	}
 	if u == problemLogin && c.Request().Method == http.MethodGet {
