@@ -167,3 +167,51 @@ func TestR32Phone(t *testing.T) {
 	mobile.until("that it may operate", "!document.querySelector('.view-only')")
 	mobile.untilText("header", "New session")
 }
+
+// TestPicturesOfTheDoor draws the pages by which people and devices come in.
+func TestPicturesOfTheDoor(t *testing.T) {
+	dir := picturesFolder(t)
+	w := newBareWorld(t, "/usr/bin:/bin")
+	w.nod.kill(15)
+	w.config = filepath.Join(t.TempDir(), "nod.toml")
+	if err := os.WriteFile(w.config, []byte("public_hosts = [\"nod.tail1234.example\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	a := openAlbum(t, w, dir)
+	b := a.tabs["1440x900"]
+	for _, page := range []string{"devices", "password", "passkeys/new", "verify?next=/devices", "login", "join"} {
+		a.all("door-"+strings.NewReplacer("/", "-", "?", "-", "=", "-").Replace(page), func(tab *browser) { tab.goTo(w.base + "/" + page) })
+	}
+	a.all("door-pair", func(tab *browser) {
+		tab.goTo(w.base + "/devices")
+		tab.click("form[action='/pair'] button")
+		tab.until("the code", "document.querySelector('svg.qr')")
+	})
+	mobile := newBrowser(t, phone)
+	b.goTo(w.base + "/devices")
+	b.click("form[action='/pair'] button")
+	b.until("the code", "document.querySelector('svg.qr')")
+	link := eval[string](b, "document.querySelector('main pre').textContent")
+	mobile.goTo(w.base + link[strings.Index(link, "/join"):])
+	mobile.until("the number", "document.querySelector('.bignumber')")
+	mobile.shot(filepath.Join(dir, "door-wait-390x844.png"))
+	b.until("who wants to come in", "document.querySelector('#number')")
+	b.shot(filepath.Join(dir, "door-number-1440x900.png"))
+	b.fill("#number", eval[string](mobile, "document.querySelector('.bignumber').textContent"))
+	b.click("main form button")
+	mobile.untilText(".view-only", "may look and not touch")
+	mobile.shot(filepath.Join(dir, "door-looks-390x844.png"))
+	a.all("door-notice", func(tab *browser) { tab.goTo(w.base + "/") })
+	b.startSession(w, "Rename the package.")
+	session := eval[string](b, "location.href.replace(/#.*/, '')")
+	b.until("a card", "document.querySelector('.card form .approve')")
+	mobile.goTo(session + "#now")
+	mobile.shot(filepath.Join(dir, "door-looks-session-390x844.png"))
+	w.long()
+	a.all("door-proof", func(tab *browser) {
+		tab.goTo(session)
+		tab.answerPage()
+		eval[bool](tab, "document.querySelector('.proof').scrollIntoView() === undefined")
+	})
+}
