@@ -299,7 +299,7 @@ func TestR12ProofsGrowOld(t *testing.T) {
 		if !a.Fresh(who()) || a.MayChangeDoor(who()) {
 			t.Error("after ten minutes")
 		}
-		time.Sleep(defaultVerify)
+		time.Sleep(MaxVerify)
 		if a.Fresh(who()) {
 			t.Error("after half a day")
 		}
