@@ -33,7 +33,7 @@ func (s *Server) decide(c echo.Context) error {
 	if !ok {
 		return approvals.ErrOption
 	}
-	d := state.Decision{OptionID: o.ID}
+	d := state.Decision{OptionID: o.ID, Address: c.RealIP()}
 	if o.ID == a.Request.Explains {
 		d.Reason = strings.TrimSpace(lines(c.FormValue("reason")))
 	}

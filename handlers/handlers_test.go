@@ -144,7 +144,7 @@ func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 		f(&cfg)
 	}
 	s.auth = auth.New(store, s.port, cfg.BasePath)
-	cfg.Auth, cfg.Agents = s.auth, s.agent
+	cfg.Auth, cfg.Agents, cfg.Audit = s.auth, s.agent, store
 	server := New(cfg)
 	s.srv = &httptest.Server{Listener: l, Config: NewHTTPServer(server)}
 	s.srv.Start()

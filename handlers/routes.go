@@ -66,6 +66,7 @@ type Config struct {
 	Agents      Agents
 	Epoch       string // of the Hub
 	Auth        *auth.Auth
+	Audit       Audit
 	Log         *slog.Logger
 	Port        int      // that the server listens on
 	PublicHosts []string // further values of Host that are ours
@@ -108,6 +109,10 @@ var routes = []route{
 	{"GET", "/devices", operator, (*Server).devices},
 	{"POST", "/devices/:id/end", operator, (*Server).endDevice}, // id: of a device
 	{"POST", "/devices/end-others", operator, (*Server).endOthers},
+
+	{"GET", "/audit", operator, (*Server).audit},          // ?before=id
+	{"GET", "/audit/:id", operator, (*Server).auditEntry}, // id: of an entry that is a decision
+	{"GET", "/audit.jsonl", operator, (*Server).auditExport},
 
 	{"GET", "/", operator, (*Server).inbox},
 	{"GET", "/live", operator, (*Server).inboxLive},

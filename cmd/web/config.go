@@ -60,6 +60,8 @@ var commands = map[string]string{
 	"export":    "a session; the address of its page ends with its id",
 	"import":    "a file that nod export has written",
 
+	"audit":       "",
+	"audit check": "",
 	"agents":      "",
 	"agents stop": "",
 }
@@ -77,6 +79,9 @@ Usage:
                          write a session to standard output as JSON lines
   nod import FILE [flags]
                          read such a session into a nod that is stopped
+  nod audit [flags]      print who did what, and what was approved, as JSON lines
+  nod audit check [flags]
+                         tell whether that is as nod wrote it
   nod agents [flags]     list the agents that nod has started and that go on
                          when it is stopped
   nod agents stop [flags]

@@ -68,6 +68,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return export(ctx, cfg, log, argument, out)
 	case "import":
 		return importFile(ctx, cfg, log, argument, out)
+	case "audit":
+		return writeAudit(ctx, cfg, log, out)
+	case "audit check":
+		return checkAudit(ctx, cfg, log, out)
 	case "agents":
 		return listAgents(ctx, owners(cfg, log), out)
 	case "agents stop":
@@ -128,6 +132,23 @@ func importFile(ctx context.Context, cfg config, log *slog.Logger, file string, 
 			return err
 		}
 		_, err = fmt.Fprintln(out, "Imported", len(uris), "session(s). Start nod to see them.")
+		return err
+	})
+}
+
+// writeAudit prints the record of who did what, whether or not nod runs.
+func writeAudit(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error { return journal.WriteAudit(out, store.Audit(ctx, 0)) })
+}
+
+// checkAudit says whether it is as nod wrote it.
+func checkAudit(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error {
+		n, err := store.VerifyAudit(ctx)
+		if err != nil {
+			return fmt.Errorf("%w (%d entries before that are good); who did it can write to %s", err, n, cfg.Data)
+		}
+		_, err = fmt.Fprintln(out, "All", n, "entries are as nod wrote them.")
 		return err
 	})
 }
@@ -264,7 +285,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := handlers.New(handlers.Config{
-		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(store, port, cfg.BasePath), Log: log,
+		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(store, port, cfg.BasePath), Audit: store, Log: log,
 		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(),
 	})
 	token, err := auth.MintLogin(ctx, store)

@@ -323,6 +323,33 @@ func TestKeepingCommands(t *testing.T) {
 	expect(say("backup", filepath.Join(data, "again")), "All sessions are in")
 }
 
+// TestR42AuditCommands prints the record and looks at it, also beside a nod that
+// runs.
+func TestR42AuditCommands(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data, config := filepath.Join(t.TempDir(), "data"), write(t, "")
+	r, _, _ := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", config)
+	defer r.stop(t)
+	store, err := journal.Open(t.Context(), data, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	if err := store.Append(t.Context(), journal.Batch{Audit: []journal.AuditEntry{{Time: 1, Actor: "d", Name: "<Firefox>", What: "thing done", Detail: []byte(`{"a":"<b>"}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	var printed, checked bytes.Buffer
+	if err := run(t.Context(), []string{"audit", "--data", data, "--config", config}, &printed, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(printed.String(), `"name":"<Firefox>","address":"","what":"thing done","about":"","detail":{"a":"<b>"},"prev":"`) {
+		t.Errorf("it prints %s", printed.String())
+	}
+	if err := run(t.Context(), []string{"audit", "check", "--data", data, "--config", config}, &checked, io.Discard); err != nil || !strings.Contains(checked.String(), "entries are as nod wrote them") {
+		t.Errorf("%v: %s", err, checked.String())
+	}
+}
+
 // TestFindAgents: the daemon of a terminal may come later, so it is kept. The demo is
 // for whoever has no agent at all.
 func TestFindAgents(t *testing.T) {

@@ -7,8 +7,10 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 )
@@ -134,11 +136,31 @@ func (s *sqlite) AuditBefore(ctx context.Context, id int64, n int) ([]AuditEntry
 	if id <= 0 {
 		id = math.MaxInt64
 	}
-	return collect(ctx, s.read, scanAudit, selectAudit+"WHERE id < ? ORDER BY id DESC LIMIT ?", id, n)
+	size := 0
+	xs, _, err := collectUntil(ctx, s.read, scanAudit, func(x AuditEntry) bool {
+		size += len(x.Detail)
+		return size >= pageBytes
+	}, selectAudit+"WHERE id < ? ORDER BY id DESC LIMIT ?", id, n)
+	return xs, err
 }
 
 func (s *sqlite) AuditAbout(ctx context.Context, about string) ([]AuditEntry, error) {
 	return collect(ctx, s.read, scanAudit, selectAudit+"WHERE about = ? ORDER BY id", about)
+}
+
+// WriteAudit writes entries as JSON, one a line.
+func WriteAudit(w io.Writer, entries iter.Seq2[AuditEntry, error]) error {
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false) // the detail as it was hashed
+	for x, err := range entries {
+		if err == nil {
+			err = lines.Encode(x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // VerifyAudit looks where the chain ends before it walks, so that what is written

@@ -180,8 +180,8 @@ type Store interface {
 
 	// Audit yields the audit's entries after an id, the oldest first.
 	Audit(ctx context.Context, after int64) iter.Seq2[AuditEntry, error]
-	// AuditBefore returns up to n entries from before an id, the newest first; 0
-	// stands for the end.
+	// AuditBefore returns up to n entries from before an id, the newest first, fewer
+	// if they are large; 0 stands for the end.
 	AuditBefore(ctx context.Context, id int64, n int) ([]AuditEntry, error)
 	// AuditAbout returns the entries about one thing, the oldest first.
 	AuditAbout(ctx context.Context, about string) ([]AuditEntry, error)
