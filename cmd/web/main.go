@@ -50,13 +50,13 @@ func main() {
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if len(args) > 0 && args[0] == "keep" {
-		return keep.Main(ctx, args[1:])
+		return keep.Main(ctx, args[1:], newLog(os.Stderr, slog.LevelInfo))
 	}
 	command, argument, cfg, err := parse(args, errOut)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: cfg.LogLevel}))
+	log := newLog(errOut, cfg.LogLevel)
 	switch command {
 	case "login-url":
 		return loginURL(ctx, cfg, log, out)
