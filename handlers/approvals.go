@@ -29,11 +29,18 @@ func (s *Server) decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	most := int64(maxForm)
+	if !a.Request.Editable && a.Request.Questions == nil {
+		most = maxCard
+	}
+	if err := bounded(c, most); err != nil {
+		return err
+	}
 	o, ok := a.Request.Option(c.FormValue("option"))
 	if !ok {
 		return approvals.ErrOption
 	}
-	d := state.Decision{OptionID: o.ID, Address: c.RealIP()}
+	d := state.Decision{OptionID: o.ID, Address: reachOf(c.Request()).From.String()}
 	if o.ID == a.Request.Explains {
 		d.Reason = strings.TrimSpace(lines(c.FormValue("reason")))
 	}
@@ -48,6 +55,11 @@ func (s *Server) decide(c echo.Context) error {
 			return s.render(c, http.StatusOK, views.ConfirmPage(views.Confirm{
 				Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: d.EditedInput, Answers: d.Answers,
 			}))
+		}
+	}
+	if o.Kind == state.OptionApprove {
+		if _, err := s.limiter.take(s.limiter.allows.of(device(c).ID)); err != nil {
+			return err
 		}
 	}
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)

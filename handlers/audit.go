@@ -30,7 +30,7 @@ const auditPage = 50
 // record notes what a device has done, or was done to.
 func (s *Server) record(c echo.Context, by journal.Device, what, about string) error {
 	return s.Audit.Append(c.Request().Context(), journal.Batch{Audit: []journal.AuditEntry{{
-		Time: time.Now().UnixMilli(), Actor: by.ID, Name: by.Name, Address: c.RealIP(), What: what, About: about,
+		Time: time.Now().UnixMilli(), Actor: by.ID, Name: by.Name, Address: reachOf(c.Request()).From.String(), What: what, About: about,
 	}}})
 }
 

@@ -9,6 +9,7 @@ package handlers
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -73,6 +74,7 @@ type Config struct {
 	PublicHosts []string // further values of Host that are ours
 	BasePath    string   // "" or a path that begins with a slash and does not end with one
 	StartFolder string   // suggested for the first session
+	Limits      Limits   // the zero Limits stand for DefaultLimits
 
 	TrustedProxies []netip.Prefix // who may say for whom they ask, and whether over TLS
 }
@@ -84,6 +86,8 @@ type Server struct {
 	handler http.Handler
 	streams *streams
 	feeds   *feeds
+	limiter *limiter
+	outside *strangers
 }
 
 // scope says who may use a route.
@@ -148,32 +152,35 @@ var routes = []route{
 	{"POST", "/s/:id/delete", operator, (*Server).delete},
 
 	{"GET", "/approvals/:id", operator, (*Server).approval},                // id: of an approval
-	{"POST", "/approvals/:id", operator, (*Server).decide},                 // option, digest, nonce
+	{"POST", decidePath, operator, (*Server).decide},                       // option, digest, nonce
 	{"GET", "/approvals/:id/files", operator, (*Server).requestFiles},      // ?from=file
 	{"GET", "/approvals/:id/files/:file", operator, (*Server).requestFile}, // ?from=line
 	{"GET", "/approvals/:id/raw", operator, (*Server).requestRaw},
 }
 
+// decidePath is the one route that may be asked as often as one likes: to refuse.
+const decidePath = "/approvals/:id"
+
 // messagesPath is the one route that takes images, and has a limit of its own for them.
 const messagesPath = "/s/:id/messages"
 
-// bodyLimit bounds every form; a prompt with a pasted log fits.
-const bodyLimit = "1M"
-
 // New returns a server that is ready to answer.
 func New(cfg Config) *Server {
-	s := &Server{Config: cfg, echo: echo.New()}
+	if cfg.Limits == (Limits{}) {
+		cfg.Limits = DefaultLimits
+	}
+	s := &Server{Config: cfg, echo: echo.New(), limiter: newLimiter(cfg.Limits), outside: newStrangers(cfg.Limits.Strangers)}
 	s.streams, s.feeds = newStreams(s), newFeeds(s)
 	e := s.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.showError
 	e.IPExtractor = func(r *http.Request) string { return reachOf(r).From.String() }
-	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: bodyLimit, Skipper: uploads}), middleware.GzipWithConfig(middleware.GzipConfig{
+	e.Use(s.accessLog, s.recover, s.page, middleware.GzipWithConfig(middleware.GzipConfig{
 		Skipper: func(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/live") }, // streams see to it themselves
 	}))
 	g := e.Group(cfg.BasePath)
 	for _, r := range routes {
-		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope))
+		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), s.limit(r.scope, r.path))
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))
@@ -203,7 +210,8 @@ const (
 func NewHTTPServer(s *Server) *http.Server {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ConnContext: limitUnsent,
+		ConnState:   s.outside.went,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return s.outside.came(limitUnsent(ctx, c), c) },
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	srv.RegisterOnShutdown(s.Close)

@@ -16,6 +16,7 @@ import (
 
 	"nod/agentconn/codex"
 	"nod/agentconn/copilot"
+	"nod/handlers"
 )
 
 // config is what the owner may set. A flag goes before the file, the file before
@@ -26,6 +27,7 @@ type config struct {
 	LogLevel    slog.Level `toml:"log_level"`
 	PublicHosts []string   `toml:"public_hosts"`
 	BasePath    string     `toml:"base_path"`
+	MaxStreams  int        `toml:"max_streams"`
 	Codex       struct {
 		Command string         `toml:"command"`
 		Env     []string       `toml:"env"`
@@ -46,6 +48,13 @@ func (c config) codex(log *slog.Logger) codex.Config {
 // copilot returns what the room that knows Copilot needs.
 func (c config) copilot(log *slog.Logger) copilot.Config {
 	return copilot.Config{Command: c.Copilot.Command, Env: c.Copilot.Env, Servers: c.Copilot.Servers, Data: c.Data, Log: log}
+}
+
+// limits returns how much nod takes.
+func (c config) limits() handlers.Limits {
+	l := handlers.DefaultLimits
+	l.Streams = c.MaxStreams
+	return l
 }
 
 // defaultListen is loopback: nothing beyond this machine can reach it.
@@ -101,6 +110,7 @@ is TOML and may set:
   log_level = "info"             # debug, info, warn, error
   public_hosts = []              # further Host values, "name:port", of a proxy of yours
   base_path = ""                 # "/nod" behind a proxy that serves it there
+  max_streams = 200              # live pages at once, of all browsers
 
   [codex]
   command = "codex"              # program to start, looked up on PATH
@@ -122,7 +132,7 @@ is TOML and may set:
 // parse reads flags and file. It writes help to out and returns flag.ErrHelp for
 // it; any other error is a sentence.
 func parse(args []string, out io.Writer) (command, argument string, cfg config, err error) {
-	cfg = config{Listen: defaultListen, Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod")}
+	cfg = config{Listen: defaultListen, MaxStreams: handlers.DefaultLimits.Streams, Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod")}
 	cfg.Codex.Command, cfg.Copilot.Command = "codex", "copilot"
 	file := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "nod", "config.toml")
 
@@ -207,6 +217,9 @@ func (c *config) check() error {
 	}
 	if c.BasePath != "" && (!strings.HasPrefix(c.BasePath, "/") || strings.HasSuffix(c.BasePath, "/")) {
 		return fmt.Errorf("base_path, “%s”, must begin with a slash and not end with one", c.BasePath)
+	}
+	if c.MaxStreams < 1 {
+		return errors.New("max_streams must be at least 1")
 	}
 	if !filepath.IsAbs(c.Data) {
 		abs, err := filepath.Abs(c.Data)

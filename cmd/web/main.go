@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -35,6 +36,10 @@ import (
 
 // stopWithin bounds a graceful stop.
 const stopWithin = 5 * time.Second
+
+// memoryLimit is from where on nod collects garbage rather than grow, ten times what
+// it needs with a day's sessions. GOMEMLIMIT sets another.
+const memoryLimit = 512 << 20
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -244,6 +249,9 @@ func stopAgents(ctx context.Context, owners []owner, out io.Writer) error {
 }
 
 func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (err error) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	lock, err := openData(cfg.Data)
 	if err != nil {
 		return err
@@ -286,7 +294,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := handlers.New(handlers.Config{
 		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(store, port, cfg.BasePath), Audit: store, Log: log,
-		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(),
+		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), Limits: cfg.limits(),
 	})
 	token, err := auth.MintLogin(ctx, store)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,7 @@ func TestRefusedSettings(t *testing.T) {
 		"which nod does not know":          {"--config", write(t, "lissten = \"x\"")},
 		"cannot be read":                   {"--config", write(t, "listen = ")},
 		"must begin with a slash":          {"--config", write(t, "base_path = \"nod/\"")},
+		"must be at least 1":               {"--config", write(t, "max_streams = 0")},
 		"has no command “serve”":           {"serve"},
 		"does not know what to do with":    {"--log-level", "info", "extra"},
 		"needs a session":                  {"export"},
@@ -347,6 +349,21 @@ func TestR42AuditCommands(t *testing.T) {
 	}
 	if err := run(t.Context(), []string{"audit", "check", "--data", data, "--config", config}, &checked, io.Discard); err != nil || !strings.Contains(checked.String(), "entries are as nod wrote them") {
 		t.Errorf("%v: %s", err, checked.String())
+	}
+}
+
+// TestR40MemoryCeiling: nod sets one for itself, unless its owner has.
+func TestR40MemoryCeiling(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	for set, want := range map[string]int64{"": memoryLimit, "1GiB": 1 << 30} {
+		debug.SetMemoryLimit(1 << 30) // what the runtime has made of 1GiB when the process began
+		t.Setenv("GOMEMLIMIT", set)
+		r, _, _ := startNod(t, "--listen", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), "--config", write(t, ""))
+		r.stop(t)
+		if got := debug.SetMemoryLimit(-1); got != want {
+			t.Errorf("GOMEMLIMIT=%s: %d", set, got)
+		}
 	}
 }
 
