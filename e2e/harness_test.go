@@ -372,6 +372,8 @@ type browser struct {
 	t   *testing.T
 	ctx context.Context
 
+	policy
+
 	mu       sync.Mutex
 	problems []string // what the browser's own log complains about
 }
@@ -397,12 +399,14 @@ func newBrowser(t *testing.T, l look) *browser {
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)
-	t.Cleanup(func() { cancel(); stop() })
 	b := &browser{t: t, ctx: ctx}
+	t.Cleanup(func() { b.obeyed(t) })
+	t.Cleanup(func() { cancel(); stop() })
 	// The browser lives as long as the context it was first used with.
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(l.width, l.height)); err != nil {
 		t.Fatal(err)
 	}
+	b.watch(t, ctx)
 	scheme := "light"
 	if l.dark {
 		scheme = "dark"

@@ -19,6 +19,7 @@ import (
 // Audit is the record of who did what.
 type Audit interface {
 	Append(ctx context.Context, b journal.Batch) error
+	Buffer(b journal.Batch)
 	Audit(ctx context.Context, after int64) iter.Seq2[journal.AuditEntry, error]
 	AuditBefore(ctx context.Context, id int64, n int) ([]journal.AuditEntry, error)
 	AuditAbout(ctx context.Context, about string) ([]journal.AuditEntry, error)
@@ -27,11 +28,29 @@ type Audit interface {
 // auditPage is how many entries a page shows: some screens of a phone.
 const auditPage = 50
 
-// record notes what a device has done, or was done to.
-func (s *Server) record(c echo.Context, by journal.Device, what, about string) error {
-	return s.Audit.Append(c.Request().Context(), journal.Batch{Audit: []journal.AuditEntry{{
-		Time: time.Now().UnixMilli(), Actor: by.ID, Name: by.Name, Address: reachOf(c.Request()).From.String(), What: what, About: about,
-	}}})
+// record notes what a device has done at the door, and to which device or passkey: its
+// id, and what it is called. Where the disk refuses, it waits in memory.
+func (s *Server) record(c echo.Context, by journal.Device, what, about, called string) {
+	e := journal.AuditEntry{Time: time.Now().UnixMilli(), Actor: by.ID, Name: by.Name, Address: reachOf(c.Request()).From.String(), What: what, About: about}
+	if called != "" {
+		e.Detail, _ = json.Marshal(map[string]string{"title": called}) // strings always encode
+	}
+	b := journal.Batch{Audit: []journal.AuditEntry{e}}
+	if err := s.Audit.Append(context.WithoutCancel(c.Request().Context()), b); err != nil {
+		s.Log.Error("an entry of the audit is not on disk yet", "what", what, "err", err)
+		s.Audit.Buffer(b)
+	}
+}
+
+// deviceName is what a device is called, "" if it is not in any more.
+func (s *Server) deviceName(c echo.Context, id string) string {
+	all, _ := s.Auth.Devices(c.Request().Context()) // without, it is called by its id
+	for _, d := range all {
+		if d.ID == id {
+			return d.Name
+		}
+	}
+	return ""
 }
 
 func (s *Server) audit(c echo.Context) error {

@@ -98,7 +98,7 @@ func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) err
 }
 
 // plenty is for tests of other things than limits.
-var plenty = Limits{Door: 1 << 20, AllDoors: 1 << 20, Changes: 1 << 20, Allows: 1 << 20, Strangers: 1 << 20, Streams: 1 << 20, Device: 1 << 20}
+var plenty = Limits{Door: 1 << 20, AllDoors: 1 << 20, Proofs: 1 << 20, Changes: 1 << 20, Allows: 1 << 20, Strangers: 1 << 20, Streams: 1 << 20, Device: 1 << 20}
 
 // site is a server with everything below it, and a browser that has logged in.
 type site struct {
@@ -146,7 +146,7 @@ func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 	for _, f := range change {
 		f(&cfg)
 	}
-	s.auth = auth.New(store, s.port, cfg.BasePath)
+	s.auth = auth.New(auth.Config{Store: store, Port: s.port, BasePath: cfg.BasePath, Secure: Secure})
 	cfg.Auth, cfg.Agents, cfg.Audit = s.auth, s.agent, store
 	server := New(cfg)
 	s.srv = &httptest.Server{Listener: l, Config: NewHTTPServer(server)}
@@ -216,6 +216,7 @@ func (s *site) do(c *http.Client, method, path string, form url.Values, change .
 		s.t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	checkHeaders(s.t, method+" "+path, res.Header)
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -297,10 +298,18 @@ func form(a *approvals.Approval, option string, more ...string) url.Values {
 	return f
 }
 
+// filledIn makes an address of a route's path.
+func filledIn(path string) string {
+	return strings.NewReplacer(":id", "x", ":name", "x", ":turn", "0", ":part", "0", ":file", "0").Replace(path)
+}
+
 // TestR1EveryRouteNeedsALogin walks the routes that echo really has.
 func TestR1EveryRouteNeedsALogin(t *testing.T) {
 	s := newSite(t)
-	exempt := map[string]bool{"GET /healthz": true, "GET /static/:name": true, "GET /login": true, "POST /login": true}
+	exempt := map[string]bool{
+		"GET /healthz": true, "GET /static/:name": true, "GET /login": true, "POST /login": true,
+		"GET /join": true, "POST /join": true, "GET /join/wait": true,
+	}
 	all := s.srv.Config.Handler.(*Server).echo.Routes()
 	if len(all) < len(routes) {
 		t.Fatalf("%d routes", len(all))
@@ -309,7 +318,7 @@ func TestR1EveryRouteNeedsALogin(t *testing.T) {
 		if exempt[r.Method+" "+r.Path] || r.Method == "echo_route_not_found" {
 			continue
 		}
-		path := strings.NewReplacer(":id", "x", ":name", "x").Replace(r.Path)
+		path := filledIn(r.Path)
 		var got reply
 		if r.Method == http.MethodPost {
 			got = s.post(s.out, path, nil)
@@ -504,8 +513,8 @@ func TestR11Devices(t *testing.T) {
 	}
 }
 
-// TestLoginEndsTheOldSession: a session that somebody planted dies at login.
-func TestLoginEndsTheOldSession(t *testing.T) {
+// TestR11LoginEndsTheOldSession: a session that somebody planted dies at login.
+func TestR11LoginEndsTheOldSession(t *testing.T) {
 	s := newSite(t)
 	u, _ := url.Parse(s.srv.URL)
 	old := s.in.Jar.Cookies(u)
@@ -764,7 +773,7 @@ type events struct {
 	lines *bufio.Scanner
 }
 
-func (s *site) stream(path, lastID string) *events {
+func (s *site) stream(path, lastID string, change ...func(*http.Request)) *events {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	s.t.Cleanup(cancel)
@@ -776,6 +785,9 @@ func (s *site) stream(path, lastID string) *events {
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
+	for _, f := range change {
+		f(r)
+	}
 	res, err := s.in.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
@@ -784,6 +796,7 @@ func (s *site) stream(path, lastID string) *events {
 	if res.StatusCode != http.StatusOK {
 		s.t.Fatalf("%s: %d", path, res.StatusCode)
 	}
+	checkHeaders(s.t, path, res.Header)
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 4<<20)
 	return &events{s.t, res, lines}

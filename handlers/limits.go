@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/time/rate"
 
+	"nod/handlers/auth"
 	"nod/state"
 )
 
@@ -21,6 +22,7 @@ import (
 type Limits struct {
 	Door     int // tries to come in that fail, from one address
 	AllDoors int // such tries from anywhere
+	Proofs   int // proofs of one device that are wrong: it may be in the hands of somebody else
 	Changes  int // posts of one device, its answers to agents left out
 	Allows   int // answers of one device that let an agent do something; one may refuse as often as one likes
 
@@ -31,7 +33,7 @@ type Limits struct {
 
 // DefaultLimits are what a person does not reach: somebody who tries passwords, or
 // a page gone wild, does.
-var DefaultLimits = Limits{Door: 5, AllDoors: 30, Changes: 60, Allows: 30, Strangers: 50, Streams: 200, Device: 20}
+var DefaultLimits = Limits{Door: 5, AllDoors: 30, Proofs: 5, Changes: 60, Allows: 30, Strangers: 50, Streams: 200, Device: 20}
 
 // maxBuckets bounds what is remembered of addresses and devices: some 2 MB. Of more
 // the ones that were not heard of for longest are forgotten; the bound on all
@@ -55,14 +57,15 @@ type limiter struct {
 	now     func() time.Time
 	all     *rate.Limiter // every stranger
 	doors   *buckets[netip.Prefix]
-	changes *buckets[string] // by device, as are allows
+	proofs  *buckets[string] // by device, as are the rest
+	changes *buckets[string]
 	allows  *buckets[string]
 }
 
 func newLimiter(l Limits) *limiter {
 	return &limiter{
 		now: time.Now, all: perMinute(l.AllDoors), doors: newBuckets[netip.Prefix](l.Door),
-		changes: newBuckets[string](l.Changes), allows: newBuckets[string](l.Allows),
+		proofs: newBuckets[string](l.Proofs), changes: newBuckets[string](l.Changes), allows: newBuckets[string](l.Allows),
 	}
 }
 
@@ -183,6 +186,19 @@ func (s *Server) limit(who scope, path string) echo.MiddlewareFunc {
 			return nil
 		}
 	}
+}
+
+// prove asks for a proof that a person is there. One that is right costs nothing.
+func (s *Server) prove(c echo.Context, challenge string) error {
+	giveBack, err := s.limiter.take(s.limiter.proofs.of(device(c).ID))
+	if err != nil {
+		return err
+	}
+	err = s.Auth.Verify(c.Request().Context(), c.Request(), device(c), proof(c), challenge)
+	if err == nil || errors.Is(err, auth.ErrNoProof) {
+		giveBack()
+	}
+	return err
 }
 
 // bounded reads a form, unless it is larger than it may be.

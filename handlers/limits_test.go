@@ -312,8 +312,8 @@ func TestR36Streams(t *testing.T) {
 		clients int
 		stay    int
 	}{
-		"of all devices": {Limits{Door: 99, AllDoors: 99, Changes: 99, Allows: 99, Strangers: 99, Streams: 3, Device: 99}, 5, 3},
-		"of one device":  {Limits{Door: 99, AllDoors: 99, Changes: 99, Allows: 99, Strangers: 99, Streams: 99, Device: 2}, 1, 2},
+		"of all devices": {Limits{Door: 99, AllDoors: 99, Proofs: 99, Changes: 99, Allows: 99, Strangers: 99, Streams: 3, Device: 99}, 5, 3},
+		"of one device":  {Limits{Door: 99, AllDoors: 99, Proofs: 99, Changes: 99, Allows: 99, Strangers: 99, Streams: 99, Device: 2}, 1, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, func(cfg *Config) { cfg.Limits = c.limits })

@@ -186,7 +186,7 @@ func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.
 	var pumping sync.WaitGroup
 	pumping.Go(func() {
 		defer cancel()
-		f, done := t.server.feeds.open(id, true)
+		f, done := t.server.feeds.open(c.Request().Context(), id, true)
 		defer done()
 		p.run(ctx, f, views.ParseCursor(last))
 	})

@@ -69,10 +69,10 @@ func TestPrecedence(t *testing.T) {
 func TestRefusedSettings(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	for says, args := range map[string][]string{
-		"without TLS anybody":              {"--listen", "0.0.0.0:8787"},
-		"nod will not listen on 192.0.2.1": {"--listen", "192.0.2.1:8787"},
-		"nod will not listen on :8787":     {"--listen", ":8787"},
 		"not of the form host:port":        {"--listen", "8787"},
+		"tls_cert and tls_key go together": {"--config", write(t, "tls_cert = \"x\"")},
+		"no address and no network":        {"--config", write(t, "trusted_proxies = [\"proxy.example\"]")},
+		"that is everybody":                {"--config", write(t, "trusted_proxies = [\"0.0.0.0/0\"]")},
 		"none of debug, info":              {"--log-level", "loud"},
 		"there is no configuration file":   {"--config", "/there/is/none"},
 		"which nod does not know":          {"--config", write(t, "lissten = \"x\"")},

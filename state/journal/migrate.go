@@ -19,6 +19,8 @@ var (
 	schema2 string
 	//go:embed schema3.sql
 	schema3 string
+	//go:embed schema4.sql
+	schema4 string
 	//go:embed schema5.sql
 	schema5 string
 )
@@ -37,7 +39,8 @@ var formats = []format{
 	{schema1, []string{"approvals", "audit", "devices", "events", "logins", "opaque", "sessions"}, nil},
 	{schema2, []string{"approvals", "audit", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}, nil},
 	{schema3, []string{"approvals", "audit", "deleted", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}, nil},
-	{schema5, []string{"approvals", "audit", "audit_ends", "deleted", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}, chainAudit},
+	{schema4, []string{"approvals", "audit", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "snapshots", "sources"}, nil},
+	{schema5, []string{"approvals", "audit", "audit_ends", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "snapshots", "sources"}, chainAudit},
 }
 
 // Sentences about a file that is left as it is.
