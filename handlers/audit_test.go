@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,5 +128,42 @@ func TestR42AuditCannotBeEdited(t *testing.T) {
 	}
 	if s.get(s.in, "/audit.jsonl").body != before {
 		t.Error("it was changed")
+	}
+}
+
+// TestR42TheDoorIsRecorded: who came, who went, and who let whom do what.
+func TestR42TheDoorIsRecorded(t *testing.T) {
+	s := newSite(t)
+	s.login(header("User-Agent", "Mozilla/5.0 (iPhone) Safari/1"))
+	s.login(header("User-Agent", "Mozilla/5.0 (Android) Firefox/1"))
+	devices, err := s.auth.Devices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := ""
+	for _, d := range devices {
+		if strings.Contains(d.Name, "iPhone") {
+			id = d.ID
+		}
+	}
+	for _, path := range []string{"/devices/" + id + "/look", "/devices/" + id + "/end", "/devices/" + id + "/end", "/devices/end-others", "/logout"} {
+		if r := s.post(s.in, path, nil); r.status != http.StatusSeeOther {
+			t.Fatalf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	var got []string
+	for x, err := range s.store.Audit(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Actor == "" || x.Address != "127.0.0.1" {
+			t.Errorf("%+v", x)
+		}
+		e := auditEntry(x)
+		got = append(got, strings.TrimSpace(e.What+" "+e.Title))
+	}
+	want := []string{"logged in", "logged in", "logged in", "may only look from now on Safari on iPhone", "ended the session Safari on iPhone", "ended all other sessions", "logged out"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nnot\n%q", got, want)
 	}
 }

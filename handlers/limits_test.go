@@ -336,3 +336,38 @@ func TestR36Streams(t *testing.T) {
 		})
 	}
 }
+
+// TestR33Proofs: whoever holds a browser that is logged in cannot try codes on it.
+func TestR33Proofs(t *testing.T) {
+	s, tick := limited(t)
+	verify := func(code string) int { return s.post(s.in, "/verify", url.Values{"code": {code}}).status }
+	right := func() string {
+		t.Helper()
+		code, err := auth.MintCode(t.Context(), s.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code
+	}
+	for range 2 * DefaultLimits.Proofs {
+		if got := verify(right()); got != http.StatusSeeOther {
+			t.Fatalf("a right one: %d", got)
+		}
+	}
+	for range DefaultLimits.Proofs {
+		if got := verify("000000"); got != http.StatusForbidden {
+			t.Fatalf("a wrong one: %d", got)
+		}
+	}
+	if got := verify("000000"); got != http.StatusTooManyRequests {
+		t.Errorf("one more: %d", got)
+	}
+	code := right()
+	if got := verify(code); got != http.StatusTooManyRequests {
+		t.Errorf("a right one, too soon: %d", got)
+	}
+	tick(time.Minute)
+	if got := verify(code); got != http.StatusSeeOther {
+		t.Errorf("in time: %d", got)
+	}
+}
