@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -79,6 +80,7 @@ func TestRefusedSettings(t *testing.T) {
 		"which nod does not know":          {"--config", write(t, "lissten = \"x\"")},
 		"cannot be read":                   {"--config", write(t, "listen = ")},
 		"must begin with a slash":          {"--config", write(t, "base_path = \"nod/\"")},
+		"must be at least 1":               {"--config", write(t, "max_streams = 0")},
 		"has no command “serve”":           {"serve"},
 		"does not know what to do with":    {"--log-level", "info", "extra"},
 		"needs a session":                  {"export"},
@@ -369,6 +371,48 @@ func TestR12Verify(t *testing.T) {
 	for i, want := range []int{http.StatusSeeOther, http.StatusForbidden} {
 		if status, _ := visit(t, c, http.MethodPost, "http://127.0.0.1:"+port+"/verify", url.Values{"code": {code}}); status != want {
 			t.Errorf("time %d with %q: %d", i+1, code, status)
+		}
+	}
+}
+
+// TestR42AuditCommands prints the record and looks at it, also beside a nod that
+// runs.
+func TestR42AuditCommands(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data, config := filepath.Join(t.TempDir(), "data"), write(t, "")
+	r, _, _ := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", config)
+	defer r.stop(t)
+	store, err := journal.Open(t.Context(), data, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	if err := store.Append(t.Context(), journal.Batch{Audit: []journal.AuditEntry{{Time: 1, Actor: "d", Name: "<Firefox>", What: "thing done", Detail: []byte(`{"a":"<b>"}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	var printed, checked bytes.Buffer
+	if err := run(t.Context(), []string{"audit", "--data", data, "--config", config}, &printed, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(printed.String(), `"name":"<Firefox>","address":"","what":"thing done","about":"","detail":{"a":"<b>"},"prev":"`) {
+		t.Errorf("it prints %s", printed.String())
+	}
+	if err := run(t.Context(), []string{"audit", "check", "--data", data, "--config", config}, &checked, io.Discard); err != nil || !strings.Contains(checked.String(), "entries are as nod wrote them") {
+		t.Errorf("%v: %s", err, checked.String())
+	}
+}
+
+// TestR40MemoryCeiling: nod sets one for itself, unless its owner has.
+func TestR40MemoryCeiling(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	for set, want := range map[string]int64{"": memoryLimit, "1GiB": 1 << 30} {
+		debug.SetMemoryLimit(1 << 30) // what the runtime has made of 1GiB when the process began
+		t.Setenv("GOMEMLIMIT", set)
+		r, _, _ := startNod(t, "--listen", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), "--config", write(t, ""))
+		r.stop(t)
+		if got := debug.SetMemoryLimit(-1); got != want {
+			t.Errorf("GOMEMLIMIT=%s: %d", set, got)
 		}
 	}
 }
