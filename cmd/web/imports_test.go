@@ -15,6 +15,7 @@ var mayImport = map[string][]string{
 	"state/journal":             {"state/crashpoint"},
 	"state/journal/journaltest": {"state/journal"},
 	"state/snapshot":            {"state", "state/approvals"},
+	"state/redact":              {},
 	"state/schematest":          {}, // for tests only
 	"state/hub":                 {"state", "state/approvals", "state/crashpoint", "state/journal", "state/snapshot"},
 

@@ -1,0 +1,143 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Growing masks a text while it grows, so that nothing is seen of a secret that is not
+// all there yet. Lines are seen when they are whole.
+type Growing struct {
+	Redactor *Redactor
+	Shown    func(Finding) bool // what its owner lets be seen; nil for nothing
+
+	text string // as it was taken last
+	from int    // what is before it does not change any more
+	done string // that, masked
+}
+
+// lookBack is how much of a text is looked at again when it has grown, in bytes at
+// least: more than any one line that a rule reads.
+const lookBack = 2 << 10
+
+// Take returns what may be seen of a text now, which has grown since it was taken last
+// or, if it begins otherwise, is another one. A line that has no end is held back; hurry
+// shows of it what cannot be a part of a secret. All of a text that is closed is shown.
+func (g *Growing) Take(text string, closed, hurry bool) string {
+	if closed || !strings.HasPrefix(text, g.text[:min(g.from, len(g.text))]) {
+		g.text, g.from, g.done = "", 0, ""
+	}
+	end := len(text)
+	if !closed {
+		end = g.end(text, hurry)
+	}
+	window := text[min(g.from, end):end]
+	found := g.find(window)
+	out := g.done + Mask(window, found)
+	g.text = text
+	g.settle(window, found)
+	return out
+}
+
+func (g *Growing) find(text string) []Finding {
+	all := g.Redactor.Find(text)
+	if g.Shown == nil {
+		return all
+	}
+	kept := all[:0]
+	for _, f := range all {
+		if !g.Shown(f) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// suspect is what a secret may come after, or begins with.
+var suspect = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|dsn|salt|cookie|bearer|basic|login|machine|curl|-----|://|\b-u\b|=|["'` + "`" + `]`)
+
+// end is how much of a text may be seen that grows.
+func (g *Growing) end(text string, hurry bool) int {
+	line := strings.LastIndexByte(text, '\n') + 1
+	if !hurry {
+		return line
+	}
+	open := text[line : line+g.Redactor.begun(text[line:])]
+	if at := suspect.FindStringIndex(open); at != nil {
+		open = open[:at[0]]
+	}
+	for at := len(open); at > 0; {
+		r, n := utf8.DecodeLastRuneInString(open[:at])
+		if unicode.IsSpace(r) {
+			return line + at
+		}
+		at -= n
+	}
+	return line
+}
+
+// begun is how much of a line stands before what may be the begin of a value.
+func (r *Redactor) begun(line string) int {
+	for i := range line {
+		for _, v := range r.values {
+			if strings.HasPrefix(v.text, line[i:]) {
+				return i
+			}
+		}
+	}
+	return len(line)
+}
+
+// settle moves on over what no further text can change.
+func (g *Growing) settle(window string, found []Finding) {
+	if len(window) <= 2*lookBack {
+		return
+	}
+	at := strings.LastIndexByte(window[:len(window)-lookBack], '\n') + 1
+	for _, f := range found {
+		if f.Start < at && f.End >= at || f.Start < at && f.End == len(window) {
+			at = f.Start
+			break
+		}
+	}
+	at = strings.LastIndexByte(window[:at], '\n') + 1
+	before := found[:0]
+	for _, f := range found {
+		if f.End <= at {
+			before = append(before, f)
+		}
+	}
+	g.done += Mask(window[:at], before)
+	g.from += at
+}
+
+// unseen is what a terminal does not show, and what has no width: a secret can be
+// broken by it, as by a program that colours what it has found.
+var unseen = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x{AD}\x{180E}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}]`)
+
+// plain takes out of a text what is not seen. at returns the place in the text of one in
+// what is left.
+func plain(text string) (left string, at func(int) int) {
+	cuts := unseen.FindAllStringIndex(text, -1)
+	if cuts == nil {
+		return text, func(i int) int { return i }
+	}
+	var b strings.Builder
+	last := 0
+	for _, c := range cuts {
+		b.WriteString(text[last:c[0]])
+		last = c[1]
+	}
+	b.WriteString(text[last:])
+	return b.String(), func(i int) int {
+		for _, c := range cuts {
+			if c[0] > i {
+				break
+			}
+			i += c[1] - c[0]
+		}
+		return i
+	}
+}
