@@ -16,6 +16,7 @@ var mayImport = map[string][]string{
 	"state/journal/journaltest": {"state/journal"},
 	"state/snapshot":            {"state", "state/approvals"},
 	"state/redact":              {},
+	"state/share":               {"state", "state/approvals", "state/redact", "state/snapshot"},
 	"state/schematest":          {}, // for tests only
 	"state/hub":                 {"state", "state/approvals", "state/crashpoint", "state/journal", "state/snapshot"},
 

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,7 +12,7 @@ import (
 // all there yet. Lines are seen when they are whole.
 type Growing struct {
 	Redactor *Redactor
-	Shown    func(Finding) bool // what its owner lets be seen; nil for nothing
+	Shown    func(Finding) bool // asked of each finding that is all there: whether its owner lets it be seen; nil for none
 
 	text string // as it was taken last
 	from int    // what is before it does not change any more
@@ -23,9 +24,10 @@ type Growing struct {
 const lookBack = 2 << 10
 
 // Take returns what may be seen of a text now, which has grown since it was taken last
-// or, if it begins otherwise, is another one. A line that has no end is held back; hurry
-// shows of it what cannot be a part of a secret. All of a text that is closed is shown.
-func (g *Growing) Take(text string, closed, hurry bool) string {
+// or, if it begins otherwise, is another one; and whether that is all of it. A line that
+// has no end is held back; hurry shows of it what cannot be a part of a secret. All of a
+// text that is closed is shown.
+func (g *Growing) Take(text string, closed, hurry bool) (seen string, all bool) {
 	if closed || !strings.HasPrefix(text, g.text[:min(g.from, len(g.text))]) {
 		g.text, g.from, g.done = "", 0, ""
 	}
@@ -34,25 +36,21 @@ func (g *Growing) Take(text string, closed, hurry bool) string {
 		end = g.end(text, hurry)
 	}
 	window := text[min(g.from, end):end]
-	found := g.find(window)
-	out := g.done + Mask(window, found)
+	found := g.find(window, closed)
+	seen = g.done + Mask(window, found)
 	g.text = text
 	g.settle(window, found)
-	return out
+	return seen, end == len(text)
 }
 
-func (g *Growing) find(text string) []Finding {
+// find returns what is masked of a text. What ends with it may be the begin of another
+// finding, unless the text is closed.
+func (g *Growing) find(text string, closed bool) []Finding {
 	all := g.Redactor.Find(text)
 	if g.Shown == nil {
 		return all
 	}
-	kept := all[:0]
-	for _, f := range all {
-		if !g.Shown(f) {
-			kept = append(kept, f)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(all, func(f Finding) bool { return (closed || f.End < len(text)) && g.Shown(f) })
 }
 
 // suspect is what a secret may come after, or begins with.
@@ -60,7 +58,7 @@ var suspect = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|dsn|sa
 
 // end is how much of a text may be seen that grows.
 func (g *Growing) end(text string, hurry bool) int {
-	line := strings.LastIndexByte(text, '\n') + 1
+	line := strings.LastIndexAny(text, "\r\n") + 1
 	if !hurry {
 		return line
 	}

@@ -41,6 +41,7 @@ type Finding struct {
 	Start, End int // bytes
 	Kind       Kind
 	Rule       string // which rule has found it, for the owner to judge
+	Value      string
 	ID         string // of the value: the same value has the same one everywhere
 }
 
@@ -146,7 +147,8 @@ func settle(text string, all []Finding) []Finding {
 		out = append(out, f)
 	}
 	for i := range out {
-		out[i].ID = id(text[out[i].Start:out[i].End])
+		out[i].Value = text[out[i].Start:out[i].End]
+		out[i].ID = id(out[i].Value)
 	}
 	return out
 }
