@@ -112,6 +112,20 @@ type Passkey struct {
 	UsedAt    int64
 }
 
+// Share is what guests may see of a session. Times are Unix milliseconds.
+type Share struct {
+	ID        string          // public, in addresses
+	TokenHash string          // of what lets guests in; the value itself is never stored
+	Session   string          // URI
+	Record    json.RawMessage // its own form; the store does not look inside
+	Frozen    json.RawMessage // the picture of one that stands still; lists leave it out
+	CreatedAt int64
+	ExpiresAt int64
+	EndedAt   int64 // when its owner ended it; 0 for not
+	Views     int64
+	ViewedAt  int64 // 0 for never
+}
+
 // Errors of a Store.
 var (
 	// ErrConflict: an approval was no longer in the state the change began from,
@@ -227,6 +241,18 @@ type Store interface {
 	// "" if it is not there. To keep "" forgets it.
 	PutDoor(ctx context.Context, key, value string) error
 	Door(ctx context.Context, key string) (string, error)
+
+	// PutShare stores a new share of a session that is there. It goes when its session
+	// is deleted.
+	PutShare(ctx context.Context, x Share) error
+	// Shares returns all of them, the newest first, without what is frozen.
+	Shares(ctx context.Context) ([]Share, error)
+	// Share returns one of them, or ErrNotFound.
+	Share(ctx context.Context, id string) (Share, error)
+	// ChangeShare stores the record of a known share, and when it ends.
+	ChangeShare(ctx context.Context, x Share) error
+	// ViewShare counts somebody who has looked.
+	ViewShare(ctx context.Context, id string, at int64) error
 
 	// Backup writes a consistent copy to a file that does not exist yet, while
 	// the store is in use.

@@ -23,6 +23,8 @@ var (
 	schema4 string
 	//go:embed schema5.sql
 	schema5 string
+	//go:embed schema6.sql
+	schema6 string
 )
 
 // A format is one step of the file's history. SQLite's user_version counts the
@@ -41,6 +43,7 @@ var formats = []format{
 	{schema3, []string{"approvals", "audit", "deleted", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}, nil},
 	{schema4, []string{"approvals", "audit", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "snapshots", "sources"}, nil},
 	{schema5, []string{"approvals", "audit", "audit_ends", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "snapshots", "sources"}, chainAudit},
+	{schema6, []string{"approvals", "audit", "audit_ends", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "shares", "snapshots", "sources"}, nil},
 }
 
 // Sentences about a file that is left as it is.

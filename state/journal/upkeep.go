@@ -162,7 +162,7 @@ func (s *sqlite) Delete(ctx context.Context, at int64, sessions ...string) error
 
 func remove(tx *sql.Tx, at int64, sessions []string) error {
 	for _, uri := range sessions {
-		for _, table := range []string{"events", "snapshots", "sources", "approvals", "opaque"} {
+		for _, table := range []string{"events", "snapshots", "sources", "approvals", "opaque", "shares"} {
 			if _, err := tx.ExecContext(context.Background(), "DELETE FROM "+table+" WHERE session = ?", uri); err != nil {
 				return err
 			}

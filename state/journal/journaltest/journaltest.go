@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T, folder string) journal.Store) {
 		{"BackupRefusesAFile", backupRefusesAFile},
 		{"LoginWorksOnce", loginWorksOnce},
 		{"Devices", devices},
-		{"Passkeys", passkeys}, {"Door", door},
+		{"Passkeys", passkeys}, {"Door", door}, {"Shares", shares},
 		{"UseAfterClose", useAfterClose},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -1004,6 +1004,36 @@ func passkeys(b *bench) {
 	b.equal("passkeys", all, []journal.Passkey{older, k})
 	b.must(b.DeletePasskey(ctx, "k"))
 	b.fails(b.DeletePasskey(ctx, "k"), journal.ErrNotFound)
+}
+
+func shares(b *bench) {
+	ctx := b.Context()
+	b.begin(one, other)
+	live := journal.Share{ID: "live", TokenHash: "h", Session: one, Record: json.RawMessage(`{"live":true}`), CreatedAt: 1, ExpiresAt: 9}
+	still := journal.Share{ID: "still", TokenHash: "i", Session: other, Record: json.RawMessage(`{}`), Frozen: json.RawMessage(`{"a":1}`), CreatedAt: 2, ExpiresAt: 9}
+	b.must(b.PutShare(ctx, live))
+	b.must(b.PutShare(ctx, still))
+	if err := b.PutShare(ctx, journal.Share{ID: "x", TokenHash: "j", Session: "ahp-session:/none"}); err == nil {
+		b.Error("there is a share of a session that there is not")
+	}
+	live.Record, live.ExpiresAt, live.EndedAt = json.RawMessage(`{"live":true,"n":2}`), 8, 5
+	b.must(b.ChangeShare(ctx, live))
+	b.must(b.ViewShare(ctx, "still", 4))
+	b.must(b.ViewShare(ctx, "still", 3))
+	still.Views, still.ViewedAt = 2, 4
+	b.reopen()
+	got, err := b.Share(ctx, "still")
+	b.must(err)
+	b.equal("share", got, still)
+	still.Frozen = nil
+	all, err := b.Store.Shares(ctx)
+	b.must(err)
+	b.equal("shares", all, []journal.Share{still, live})
+	b.must(b.Delete(ctx, 7, other))
+	_, err = b.Share(ctx, "still")
+	b.fails(err, journal.ErrNotFound)
+	b.fails(b.ViewShare(ctx, "still", 4), journal.ErrNotFound)
+	b.fails(b.ChangeShare(ctx, still), journal.ErrNotFound)
 }
 
 func door(b *bench) {
