@@ -53,7 +53,7 @@ func PartChanges(ctx context.Context, s snapshot.Session, n, i int) Changes {
 	}
 	id := partID(snapshot.Part{Kind: snapshot.Response, Turn: n, Index: i})
 	whole := wholeURL(ctx, s, n, i)
-	return Changes{text: state.Value(p.ToolCall.ToolInput), prefix: id, base: whole, whole: whole, back: URL(ctx, "/s/%s", s.ID) + templ.SafeURL("#"+id)}
+	return Changes{text: state.Value(p.ToolCall.ToolInput), prefix: id, base: whole, whole: whole, back: sessionURL(ctx, s, "") + templ.SafeURL("#"+id)}
 }
 
 // RequestChanges is the diff that a request is about. It is empty if there is none.

@@ -263,7 +263,7 @@ func (s *Sheet) part(p snapshot.Part) templ.Component {
 	case earlierMark.Kind:
 		return earlierRow(v.Session, s.begin)
 	case snapshot.Head:
-		return sessionHead(v)
+		return headPart(v)
 	case snapshot.Turn:
 		return turnPart(v, p.Turn, s.begin, v.End())
 	case snapshot.Foot:
@@ -273,7 +273,7 @@ func (s *Sheet) part(p snapshot.Part) templ.Component {
 	case snapshot.Dock:
 		return dockPart(v.Session)
 	}
-	return composerPart(v)
+	return endPart(v)
 }
 
 // piece returns a response part as it is drawn now. What is only on a page of

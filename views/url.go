@@ -35,14 +35,30 @@ func URL(ctx context.Context, format string, args ...string) templ.SafeURL {
 	return templ.SafeURL(base + fmt.Sprintf(format, escaped...))
 }
 
+// sessionURL is the page of a session, or of the share that is drawn, and what is below.
+func sessionURL(ctx context.Context, s snapshot.Session, format string, args ...string) templ.SafeURL {
+	if g := guestOf(ctx); g != nil {
+		return URL(ctx, "/v/%s"+format, append([]string{g.Share}, args...)...)
+	}
+	return URL(ctx, "/s/%s"+format, append([]string{s.ID}, args...)...)
+}
+
+// liveURL is where the changes of a session page come from, "" for one that stands still.
+func liveURL(ctx context.Context, s snapshot.Session) string {
+	if g := guestOf(ctx); g != nil && !g.Live {
+		return ""
+	}
+	return string(sessionURL(ctx, s, "/live"))
+}
+
 // wholeURL is the page that shows all of one part.
 func wholeURL(ctx context.Context, s snapshot.Session, n, i int) templ.SafeURL {
-	return URL(ctx, "/s/%s/turns/%s/parts/%s", s.ID, strconv.Itoa(n), strconv.Itoa(i))
+	return sessionURL(ctx, s, "/turns/%s/parts/%s", strconv.Itoa(n), strconv.Itoa(i))
 }
 
 // earlierURL is the page of what stands before a response part.
 func earlierURL(ctx context.Context, s snapshot.Session, end snapshot.Part) templ.SafeURL {
-	return URL(ctx, "/s/%s/before/%s/%s", s.ID, strconv.Itoa(end.Turn), strconv.Itoa(end.Index))
+	return sessionURL(ctx, s, "/before/%s/%s", strconv.Itoa(end.Turn), strconv.Itoa(end.Index))
 }
 
 // hitURL is the page that ends with what was found, and the place on it.
