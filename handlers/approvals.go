@@ -1,13 +1,16 @@
 package handlers
 
 import (
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"nod/state"
 	"nod/state/approvals"
+	"nod/state/journal"
 	"nod/state/snapshot"
 	"nod/views"
 )
@@ -54,11 +57,37 @@ func (s *Server) decide(c echo.Context) error {
 	switch {
 	case err == nil:
 		return s.goTo(c, "/s/"+answeredOn(c, v)+"#now")
+	case errors.Is(err, approvals.ErrNotPending), errors.Is(err, state.ErrAnsweredElsewhere):
+		return s.tooLate(c, a.ID, o)
 	case userErrorOf(err) != problemInternal:
 		return err
 	}
 	s.Log.Error("a decision was not recorded", "approval", a.ID, "err", err)
 	return problemJournal
+}
+
+// tooLate tells whoever was not first who was, when, and what became of it.
+func (s *Server) tooLate(c echo.Context, id string, tried state.ConfirmationOption) error {
+	a, v, err := s.Hub.ApprovalView(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	by, err := s.deviceName(c, a.Actor)
+	if err != nil {
+		return err
+	}
+	return s.render(c, http.StatusConflict, views.TooLatePage(views.TooLate{
+		Approval: a, Session: v, From: answeredOn(c, v), Tried: tried, By: by, Here: a.Actor == device(c).ID,
+	}))
+}
+
+// deviceName names a device, "" if it is not logged in any more.
+func (s *Server) deviceName(c echo.Context, id string) (string, error) {
+	all, err := s.Auth.Devices(c.Request().Context())
+	if i := slices.IndexFunc(all, func(d journal.Device) bool { return d.ID == id }); i >= 0 {
+		return all[i].Name, err
+	}
+	return "", err
 }
 
 // answeredOn is the session on whose page the answer was given: a sub-agent's

@@ -41,7 +41,7 @@ type feeds struct {
 }
 
 func newFeeds(s *Server) *feeds {
-	fs := &feeds{server: s, ctx: views.WithBase(context.Background(), s.BasePath), colours: markdown.NewHighlighter(), m: map[string]*feed{}}
+	fs := &feeds{server: s, ctx: s.pages(context.Background()), colours: markdown.NewHighlighter(), m: map[string]*feed{}}
 	fs.close = sync.OnceFunc(fs.colours.Close)
 	return fs
 }

@@ -623,7 +623,7 @@ func TestDecide(t *testing.T) {
 	if r := s.post(s.in, path, form(a, "accept", "seen", "yes")); r.status != http.StatusSeeOther {
 		t.Errorf("the same again: %d", r.status)
 	}
-	if r := s.post(s.in, path, form(a, "decline")); r.status != http.StatusConflict || !strings.Contains(r.body, "answered already") {
+	if r := s.post(s.in, path, form(a, "decline")); r.status != http.StatusConflict || !strings.Contains(r.body, "answered this already") {
 		t.Errorf("the opposite: %d", r.status)
 	}
 	if len(s.agent.answers) != 1 {

@@ -59,8 +59,8 @@ type Agents interface {
 	Recall(ctx context.Context, provider, uri string) error
 }
 
-// Config is what a server is made of. All fields but PublicHosts and BasePath
-// are needed.
+// Config is what a server is made of. All fields but PublicHosts, BasePath and
+// Own are needed.
 type Config struct {
 	Hub         Hub
 	Agents      Agents
@@ -71,6 +71,7 @@ type Config struct {
 	PublicHosts []string // further values of Host that are ours
 	BasePath    string   // "" or a path that begins with a slash and does not end with one
 	StartFolder string   // suggested for the first session
+	Own         []string // folders of nod's own: a card says if a request names one
 }
 
 // Server answers requests. It implements http.Handler.

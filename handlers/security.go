@@ -109,10 +109,15 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		nonce := rand.Text()
 		secureHeaders(c.Response().Header(), nonce)
-		ctx := templ.WithNonce(views.WithBase(c.Request().Context(), s.BasePath), nonce)
+		ctx := templ.WithNonce(s.pages(c.Request().Context()), nonce)
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
+}
+
+// pages returns a context that pages can be drawn in.
+func (s *Server) pages(ctx context.Context) context.Context {
+	return views.WithOwn(views.WithBase(ctx, s.BasePath), s.Own)
 }
 
 type deviceKey struct{}

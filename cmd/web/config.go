@@ -26,6 +26,7 @@ type config struct {
 	LogLevel    slog.Level `toml:"log_level"`
 	PublicHosts []string   `toml:"public_hosts"`
 	BasePath    string     `toml:"base_path"`
+	file        string     // the configuration file, whether or not there is one
 	Codex       struct {
 		Command string         `toml:"command"`
 		Env     []string       `toml:"env"`
@@ -158,6 +159,9 @@ func parse(args []string, out io.Writer) (command, argument string, cfg config, 
 	}
 	if *given != "" {
 		file = *given
+	}
+	if cfg.file, err = filepath.Abs(file); err != nil {
+		return "", "", cfg, err
 	}
 	if err := cfg.read(file, *given != ""); err != nil {
 		return "", "", cfg, err

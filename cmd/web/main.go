@@ -265,7 +265,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := handlers.New(handlers.Config{
 		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(store, port, cfg.BasePath), Log: log,
-		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(),
+		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), Own: []string{cfg.Data, cfg.file},
 	})
 	token, err := auth.MintLogin(ctx, store)
 	if err != nil {
