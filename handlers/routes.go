@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -59,8 +60,8 @@ type Agents interface {
 	Recall(ctx context.Context, provider, uri string) error
 }
 
-// Config is what a server is made of. All fields but PublicHosts, BasePath and
-// Own are needed.
+// Config is what a server is made of. All fields but PublicHosts, BasePath, Own
+// and TrustedProxies are needed.
 type Config struct {
 	Hub         Hub
 	Agents      Agents
@@ -71,7 +72,9 @@ type Config struct {
 	PublicHosts []string // further values of Host that are ours
 	BasePath    string   // "" or a path that begins with a slash and does not end with one
 	StartFolder string   // suggested for the first session
-	Own         []string // folders of nod's own: a card says if a request names one
+	Own         []string // files and folders of nod's own: a card says if a request names one
+
+	TrustedProxies []netip.Prefix // who may say for whom they ask, and whether over TLS
 }
 
 // Server answers requests. It implements http.Handler.
@@ -160,7 +163,7 @@ func New(cfg Config) *Server {
 	e := s.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.showError
-	e.IPExtractor = echo.ExtractIPDirect()
+	e.IPExtractor = func(r *http.Request) string { return reachOf(r).From.String() }
 	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: bodyLimit, Skipper: uploads}), middleware.GzipWithConfig(middleware.GzipConfig{
 		Skipper: func(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/live") }, // streams see to it themselves
 	}))
@@ -170,7 +173,7 @@ func New(cfg Config) *Server {
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))
-	s.handler = s.knownHost(s.isolate(cross.Handler(e)))
+	s.handler = s.reached(s.knownHost(s.isolate(cross.Handler(e))))
 	return s
 }
 

@@ -1,0 +1,69 @@
+package handlers
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+)
+
+// TestR34Proxies: only a proxy that the owner has named is believed, and only as far
+// as it was asked itself.
+func TestR34Proxies(t *testing.T) {
+	type h = [2]string
+	for name, c := range map[string]struct {
+		peer, at string // addresses of the connection's two ends
+		trusted  string
+		tls      bool
+		headers  []h
+		want     reach
+	}{
+		"this machine":               {"127.0.0.1:5", "127.0.0.1:80", "", false, nil, reach{From: netip.MustParseAddr("127.0.0.1"), Local: true}},
+		"this machine over IPv6":     {"[::1]:5", "[::1]:80", "", false, nil, reach{From: netip.MustParseAddr("::1"), Local: true}},
+		"a network":                  {"192.0.2.9:5", "192.0.2.1:80", "", false, nil, reach{From: netip.MustParseAddr("192.0.2.9")}},
+		"a network on both stacks":   {"[::ffff:192.0.2.9]:5", "[::ffff:192.0.2.1]:80", "", false, nil, reach{From: netip.MustParseAddr("192.0.2.9")}},
+		"a zone":                     {"[fe80::1%eth0]:5", "[fe80::2%eth0]:80", "", false, nil, reach{From: netip.MustParseAddr("fe80::1")}},
+		"this machine by its LAN":    {"192.0.2.1:5", "192.0.2.1:80", "", false, nil, reach{From: netip.MustParseAddr("192.0.2.1")}},
+		"own TLS":                    {"192.0.2.9:5", "192.0.2.1:80", "", true, nil, reach{From: netip.MustParseAddr("192.0.2.9"), Secure: true}},
+		"nobody is trusted":          {"127.0.0.1:5", "127.0.0.1:80", "", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("127.0.0.1"), Local: true, Proxy: netip.MustParseAddr("127.0.0.1")}},
+		"Forwarded":                  {"192.0.2.9:5", "192.0.2.1:80", "", false, []h{{"Forwarded", "for=127.0.0.1;proto=https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Proxy: netip.MustParseAddr("192.0.2.9")}},
+		"another one is trusted":     {"192.0.2.9:5", "192.0.2.1:80", "192.0.2.8/32", false, []h{{"X-Forwarded-For", "127.0.0.1"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Proxy: netip.MustParseAddr("192.0.2.9")}},
+		"trusted":                    {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Secure: true}},
+		"trusted and plain":          {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "http"}}, reach{From: netip.MustParseAddr("192.0.2.9")}},
+		"trusted and silent":         {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "192.0.2.9"}}, reach{From: netip.MustParseAddr("192.0.2.9")}},
+		"trusted on the same side":   {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "127.0.0.1"}}, reach{From: netip.MustParseAddr("127.0.0.1")}},
+		"trusted and not asked":      {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, nil, reach{From: netip.MustParseAddr("127.0.0.1"), Local: true}},
+		"a spoofed begin":            {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "127.0.0.1, 192.0.2.9"}}, reach{From: netip.MustParseAddr("192.0.2.9")}},
+		"two headers":                {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "127.0.0.1"}, {"X-Forwarded-For", "192.0.2.9"}}, reach{From: netip.MustParseAddr("192.0.2.9")}},
+		"two proxies":                {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.0/8", false, []h{{"X-Forwarded-For", "192.0.2.9, 127.0.0.2"}, {"X-Forwarded-Proto", "https, https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Secure: true}},
+		"plain before the last one":  {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.0/8", false, []h{{"X-Forwarded-For", "192.0.2.9, 127.0.0.2"}, {"X-Forwarded-Proto", "https, http"}}, reach{From: netip.MustParseAddr("192.0.2.9")}},
+		"what is no address":         {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "localhost"}}, reach{From: netip.MustParseAddr("127.0.0.1")}},
+		"other words for the client": {"192.0.2.9:5", "192.0.2.1:80", "192.0.2.9/32", false, []h{{"X-Real-Ip", "127.0.0.1"}, {"True-Client-Ip", "127.0.0.1"}, {"X-Forwarded-Scheme", "https"}, {"X-Forwarded-Ssl", "on"}}, reach{From: netip.MustParseAddr("192.0.2.9")}},
+	} {
+		s := &Server{}
+		if c.trusted != "" {
+			s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(c.trusted)}
+		}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = c.peer
+		if c.tls {
+			r.TLS = &tls.ConnectionState{}
+		}
+		at, err := net.ResolveTCPAddr("tcp", c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(at)))
+		for _, x := range c.headers {
+			r.Header.Add(x[0], x[1])
+		}
+		var got reach
+		s.reached(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = reachOf(r) })).ServeHTTP(nil, r)
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
