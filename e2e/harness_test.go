@@ -404,6 +404,8 @@ func newBrowser(t *testing.T, l look) *browser {
 		second(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 		})),
+		// As in a window that somebody uses: the first click gives it no focus.
+		second(chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})),
 		second(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noJS})),
 		second(chromedp.Call(ctx, log.Enable, cdp.Empty{})),
 	} {
@@ -499,8 +501,11 @@ func (b *browser) goTo(address string) {
 	b.do(chromedp.Navigate(address))
 }
 
+// click clicks on the first element of a selector. One that approves is waited for:
+// a card has to stand still for a moment first.
 func (b *browser) click(selector string) {
 	b.t.Helper()
+	b.until("a button that can be used", fmt.Sprintf("!document.querySelector(%q)?.matches('.approve[aria-disabled]')", selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 

@@ -145,6 +145,7 @@
         if (el && !el.closest('time')) Object.assign(cards.get(cardOf(el)) ?? {}, { x: NaN, read: new Set() });
       }
       tidy();
+      look();
     }).observe(dock, { childList: true, characterData: true, subtree: true });
   }
 
@@ -168,7 +169,7 @@
 
   function apply() {
     const height = page.scrollHeight;
-    const sheet = doc.querySelector('.aside'), tall = sheet?.offsetHeight, first = sheet?.querySelector('.card');
+    const sheet = doc.querySelector('.aside'), tall = sheet?.getBoundingClientRect().height, first = sheet?.querySelector('.card');
     const list = [], newest = new Map(); // id -> where in the list
     for (const el of parse(waiting).children) {
       if (el.querySelector('[id]')) newest.clear(); // what comes for its parts comes after it
@@ -186,7 +187,7 @@
     // A sheet that stands on the bottom of a phone does not grow for a new card: it
     // would move the one that a finger is above.
     if (!first?.isConnected) sheet?.style.removeProperty('max-height');
-    else if (sheet.offsetHeight > tall) sheet.style.maxHeight = tall + 'px';
+    else if (sheet.getBoundingClientRect().height > tall) sheet.style.maxHeight = tall + 'px';
     ages();
     frame = requestAnimationFrame(() => {
       frame = 0;
