@@ -501,11 +501,16 @@ func (b *browser) goTo(address string) {
 	b.do(chromedp.Navigate(address))
 }
 
-// click clicks on the first element of a selector. One that approves is waited for:
-// a card has to stand still for a moment first.
+// click clicks on the first element of a selector. One that approves is brought into
+// view and waited for: a card has to stand still for a moment first.
 func (b *browser) click(selector string) {
 	b.t.Helper()
-	b.until("a button that can be used", fmt.Sprintf("!document.querySelector(%q)?.matches('.approve[aria-disabled]')", selector))
+	b.until("a button that can be used", fmt.Sprintf(`(e => {
+		if (!e?.matches('.approve')) return true;
+		if (window.aim !== e) { e.scrollIntoViewIfNeeded(); window.aim = e; window.calm = 0; }
+		window.calm = e.ariaDisabled ? 0 : window.calm + 1;
+		return window.calm > 8; // longer than the page needs to see that it has moved
+	})(document.querySelector(%q))`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
