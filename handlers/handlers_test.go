@@ -92,6 +92,12 @@ func (a *agent) Recall(ctx context.Context, provider, uri string) error {
 	return a.fail
 }
 
+// Connect notes which link was wanted.
+func (a *agent) Connect(_ context.Context, key string) error {
+	a.listed = append(a.listed, "connect "+key)
+	return a.fail
+}
+
 func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
 	a.answers = append(a.answers, d)
 	return a.deaf

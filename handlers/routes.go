@@ -58,6 +58,8 @@ type Agents interface {
 	// one of them known to the hub.
 	Older(ctx context.Context, provider, search, cursor string) (state.OlderPage, error)
 	Recall(ctx context.Context, provider, uri string) error
+	// Connect makes the link of that key, again if it is up and can be made again.
+	Connect(ctx context.Context, key string) error
 }
 
 // Config is what a server is made of. All fields but PublicHosts, BasePath, Own
@@ -136,6 +138,8 @@ var routes = []route{
 
 	{"GET", "/older", operator, (*Server).older},   // ?agent=provider&q=text&cursor=
 	{"POST", "/older", operator, (*Server).recall}, // agent, session: its URI
+
+	{"POST", "/agents/connect", operator, (*Server).connect}, // agent: key of its link
 
 	{"GET", "/archive", operator, (*Server).archived},
 	{"POST", "/s/:id/archive", operator, (*Server).archive},
