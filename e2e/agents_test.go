@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -91,4 +93,57 @@ func TestUnknownSession(t *testing.T) {
 	b.untilText("h2", "There is no such session")
 	b.click("main .button")
 	b.until("the inbox", "document.querySelector('.inbox')")
+}
+
+// TestR3AnotherPort: a page of another program on this machine, to which the browser
+// sends nod's cookie along, knows all of a request, and can neither answer it, nor read
+// a page, nor open a stream.
+func TestR3AnotherPort(t *testing.T) {
+	w := newBareWorld(t, "/usr/bin:/bin")
+	b := newBrowser(t, desk)
+	b.loggedIn(w, false)
+	b.startSession(w, "show me")
+	b.until("a card", "document.querySelector('.card form.acts-form')")
+	b.provoked = true // by a frame
+	card := eval[string](b, "document.querySelector('.card').id")
+	path := eval[string](b, "location.pathname")
+	fields := eval[string](b, `(() => {
+		const f = document.querySelector('.card form.acts-form'), d = new FormData(f);
+		d.set('seen', 'yes'); d.set('confirmed', 'yes'); d.set('option', f.querySelector('.approve').value);
+		return [...d].map(([k, v]) => '<input name="' + k + '" value="' + v.replaceAll('&', '&amp;').replaceAll('"', '&quot;') + '">').join('');
+	})()`)
+	action := eval[string](b, "document.querySelector('.card form.acts-form').action")
+	other := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(out, `<!DOCTYPE html><title>other</title><form method="post" action="%s">%s<button id="go">go</button></form>
+			<img src="%s%s"><iframe src="%s%s"></iframe><script>
+			window.got = {};
+			const note = (name, p) => p.then(v => got[name] = v, () => got[name] = 'refused');
+			const form = () => new URLSearchParams(new FormData(document.forms[0]));
+			note('read', fetch('%[5]s%[6]s', {credentials: 'include'}).then(r => r.text()));
+			note('blind', fetch('%[1]s', {method: 'POST', mode: 'no-cors', credentials: 'include', body: form()}).then(r => r.type));
+			note('post', fetch('%[1]s', {method: 'POST', credentials: 'include', body: form()}).then(r => r.text()));
+			note('json', fetch('%[1]s', {method: 'POST', credentials: 'include', headers: {'Content-Type': 'application/json'}, body: '{}'}).then(r => r.text()));
+			note('stream', new Promise((ok, no) => { const s = new EventSource('%[5]s%[6]s/live', {withCredentials: true}); s.onopen = () => ok('open'); s.onerror = no; }));
+			note('frame', new Promise(ok => onload = () => { try { ok(frames[0].document.body.innerText); } catch { ok('refused'); } }));
+			note('window', new Promise(ok => { try { ok(open('%[5]s%[6]s').document.body.innerText); } catch { ok('refused'); } }));
+			</script>`, action, fields, w.base, path, w.base, path)
+	}))
+	defer other.Close()
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		b.goTo(strings.Replace(other.URL, "127.0.0.1", host, 1))
+		b.until("all that it tries", "Object.keys(window.got).length === 7")
+		for _, what := range []string{"read", "post", "json", "stream", "frame"} {
+			if got := eval[string](b, "got."+what); got != "refused" && got != "" {
+				t.Errorf("%s from %s: %.100q", what, host, got)
+			}
+		}
+		if got := eval[string](b, "got.window"); strings.Contains(got, "show me") {
+			t.Errorf("a window of %s: %q", host, got)
+		}
+		b.click("#go") // a form that is sent as a person would
+		b.untilText("body", "This request came from another site")
+	}
+	b.goTo(w.base + path)
+	b.until("the card, unanswered", "document.getElementById('"+card+"')?.querySelector('form.acts-form')")
 }

@@ -783,12 +783,15 @@ func (c *crasher) same(when string) (current time.Time) {
 // tab opens another window of the same browser.
 func (b *browser) tab(opts ...chromedp.ContextOption) *browser {
 	ctx, cancel := chromedp.NewContext(b.ctx, opts...)
+	other := &browser{t: b.t, ctx: ctx}
+	b.t.Cleanup(func() { other.obeyed(b.t) })
 	b.t.Cleanup(cancel)
 	// The tab lives as long as the context it was first used with.
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(desk.width, desk.height)); err != nil {
 		b.t.Fatal(err)
 	}
-	return &browser{t: b.t, ctx: ctx}
+	other.watch(b.t, ctx)
+	return other
 }
 
 // read evaluates an expression of text; a page that is being replaced says nothing.

@@ -260,6 +260,7 @@ func TestC39PolicyStopsTheRest(t *testing.T) {
 	c := w.observer()
 	path, _ := w.newSession(c, p, "A page that was tampered with")
 	x, b := newWire(t, w), newBrowser(t, desk)
+	b.provoked = true
 	g := b.guarded()
 	b.goTo(strings.Replace(w.login, w.base, x.URL, 1))
 	b.untilText("h2.group", "Agents")

@@ -3,14 +3,13 @@ package handlers
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"nod/handlers/auth"
 	"nod/state"
 	"nod/state/approvals"
-	"nod/state/journal"
 	"nod/state/snapshot"
 	"nod/views"
 )
@@ -32,11 +31,18 @@ func (s *Server) decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	most := int64(maxForm)
+	if !a.Request.Editable && a.Request.Questions == nil {
+		most = maxCard
+	}
+	if err := bounded(c, most); err != nil {
+		return err
+	}
 	o, ok := a.Request.Option(c.FormValue("option"))
 	if !ok {
 		return approvals.ErrOption
 	}
-	d := state.Decision{OptionID: o.ID}
+	d := state.Decision{OptionID: o.ID, Address: reachOf(c.Request()).From.String()}
 	if o.ID == a.Request.Explains {
 		d.Reason = strings.TrimSpace(lines(c.FormValue("reason")))
 	}
@@ -46,11 +52,17 @@ func (s *Server) decide(c echo.Context) error {
 		if wrong := a.Request.Questions.Wrong(d.Answers); len(wrong) > 0 && a.State == approvals.Pending {
 			return s.render(c, http.StatusUnprocessableEntity, views.AnswersPage(v, answeredOn(c, v), a, d.Answers, wrong))
 		}
-		ask := c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
-		if ask && c.FormValue("confirmed") == "" && a.State == approvals.Pending {
-			return s.render(c, http.StatusOK, views.ConfirmPage(views.Confirm{
-				Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: d.EditedInput, Answers: d.Answers,
-			}))
+		prove := risky(a.Request, o) || !s.Auth.Fresh(device(c))
+		ask := prove || c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
+		if ask && a.State == approvals.Pending {
+			if done, err := s.confirmed(c, a, v, o, d, prove); !done || err != nil {
+				return err
+			}
+		}
+	}
+	if o.Kind == state.OptionApprove {
+		if _, err := s.limiter.take(s.limiter.allows.of(device(c).ID)); err != nil {
+			return err
 		}
 	}
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
@@ -72,22 +84,47 @@ func (s *Server) tooLate(c echo.Context, id string, tried state.ConfirmationOpti
 	if err != nil {
 		return err
 	}
-	by, err := s.deviceName(c, a.Actor)
-	if err != nil {
-		return err
-	}
 	return s.render(c, http.StatusConflict, views.TooLatePage(views.TooLate{
-		Approval: a, Session: v, From: answeredOn(c, v), Tried: tried, By: by, Here: a.Actor == device(c).ID,
+		Approval: a, Session: v, From: answeredOn(c, v), Tried: tried, By: s.deviceName(c, a.Actor), Here: a.Actor == device(c).ID,
 	}))
 }
 
-// deviceName names a device, "" if it is not logged in any more.
-func (s *Server) deviceName(c echo.Context, id string) (string, error) {
-	all, err := s.Auth.Devices(c.Request().Context())
-	if i := slices.IndexFunc(all, func(d journal.Device) bool { return d.ID == id }); i >= 0 {
-		return all[i].Name, err
+// risky reports whether an answer asks for more than a logged-in browser, each time:
+// it writes a rule that stays, or what it allows is dangerous by itself.
+func risky(_ state.Request, o state.ConfirmationOption) bool { return state.Value(o.Group) > 1 }
+
+// confirmed reports whether a person has seen the whole of what they allow on a page
+// of its own, and has proved to be there if prove is set. If not, it shows that page.
+func (s *Server) confirmed(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, d state.Decision, prove bool) (bool, error) {
+	page := views.Confirm{Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: d.EditedInput, Answers: d.Answers}
+	status := http.StatusOK
+	if prove {
+		challenge := approvals.Challenge(a, d)
+		asked, err := s.proofAsked(c, challenge)
+		if err != nil {
+			return false, err
+		}
+		if page.Proof = &asked; risky(a.Request, o) {
+			asked.Why = "This is risky, so a browser that is logged in is not enough."
+		} else {
+			asked.Why = "Nobody has shown here for a while that it is you. Then nod does not ask for it again for half a day, but for what is risky."
+		}
+		if c.FormValue("confirmed") != "" {
+			err := s.prove(c, challenge)
+			switch {
+			case errors.Is(err, auth.ErrNoProof):
+				asked.Problem, status = "Nothing was sent: show first that it is you.", http.StatusUnprocessableEntity
+			case errors.Is(err, auth.ErrBadProof):
+				s.Log.Warn("a proof was refused", "device", device(c).ID, "approval", a.ID, "err", err)
+				asked.Problem, status = problemProof.Title+". "+problemProof.Next, problemProof.Status
+			default:
+				return err == nil, err
+			}
+		}
+	} else if c.FormValue("confirmed") != "" {
+		return true, nil
 	}
-	return "", err
+	return false, s.render(c, status, views.ConfirmPage(page))
 }
 
 // answeredOn is the session on whose page the answer was given: a sub-agent's

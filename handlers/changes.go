@@ -28,7 +28,7 @@ func (s *Server) requestRaw(c echo.Context) error {
 	if a.Request.Diff == "" {
 		return problemNoPage
 	}
-	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", []byte(a.Request.Diff))
+	return asItCame(c, a.Request.Diff)
 }
 
 func (s *Server) partChanges(c echo.Context) (views.Changes, error) {
@@ -94,4 +94,12 @@ func fromParam(c echo.Context) (int, bool) {
 func number(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return int(n), err == nil
+}
+
+// asItCame sends what an agent said as it said it: as text, whatever it is, on a page
+// that may do nothing.
+func asItCame(c echo.Context, text string) error {
+	h := c.Response().Header()
+	h.Set("Content-Security-Policy", h.Get("Content-Security-Policy")+"; sandbox")
+	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 }

@@ -62,7 +62,7 @@ func newNumbers(t *testing.T) (*numbers, *Server) {
 func TestEditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, s := newNumbers(t)
-		f, done := s.feeds.open("", true)
+		f, done := s.feeds.open(t.Context(), "", true)
 		at, err := f.position(t.Context(), views.Cursor{})
 		if err != nil {
 			t.Fatal(err)

@@ -8,9 +8,11 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"nod/handlers/auth"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/hub"
+	"nod/state/journal"
 	"nod/views"
 )
 
@@ -28,14 +30,30 @@ func (e *userError) Error() string { return e.Code + ": " + e.Title }
 var (
 	problemLogin = &userError{"not-logged-in", http.StatusUnauthorized, "Please log in",
 		"Open the link that nod printed in its terminal, or get another with “nod login-url”."}
+	problemPassword = &userError{"wrong-password", http.StatusUnauthorized, "That is not the password",
+		"Try again, or log in with a link of “nod login-url”."}
+	problemPasskey = &userError{"wrong-passkey", http.StatusUnauthorized, "That passkey is not known here",
+		"Try again, or log in with a link of “nod login-url”."}
 	problemToken = &userError{"login-failed", http.StatusUnauthorized, "That login link does not work",
 		"A link works once and for ten minutes. Get another with “nod login-url”."}
+	problemLooks = &userError{"may-only-look", http.StatusForbidden, "This browser may look and not touch",
+		"Let it operate under Devices, on a browser that may; or log in here with a link of “nod login-url”."}
+	problemProof = &userError{"not-proved", http.StatusForbidden, "That does not show that it is you",
+		"Nothing was sent. A code of “nod verify” works once and for five minutes; get another."}
+	problemName = &userError{"no-name", http.StatusUnprocessableEntity, "That is not a name that fits in a list",
+		"Nothing was changed. Give it one to sixty characters."}
+	problemPair = &userError{"no-such-code", http.StatusNotFound, "This code does not work any more",
+		"A code can be scanned once, within a minute and a half, and three wrong numbers end it. Let “Devices” on the other screen show another."}
 	problemHost = &userError{"wrong-host", http.StatusMisdirectedRequest, "nod does not answer to this name",
 		"Use 127.0.0.1 or localhost with nod's port, or add the name to public_hosts in the configuration."}
 	problemCrossSite = &userError{"cross-site", http.StatusForbidden, "This request came from another site",
 		"Open nod itself and do it there."}
+	problemTLS = &userError{"tls_required", http.StatusForbidden, "Nothing can be changed over this connection",
+		"Nothing was done. The connection is not encrypted, so anybody in the network could do the same with your login. Open nod over https, or through an SSH tunnel; docs/phone.md tells how."}
 	problemForm = &userError{"not-a-form", http.StatusUnsupportedMediaType, "This is not how a form is sent",
 		"Post application/x-www-form-urlencoded."}
+	problemTooOften = &userError{"too-often", http.StatusTooManyRequests, "That is more than nod takes in a minute",
+		"Nothing was done. Denying and looking always work."}
 	problemTooLarge = &userError{"too-large", http.StatusRequestEntityTooLarge, "That is too much at once",
 		"A message may have up to 1 MB. Put more into a file and name the file."}
 	problemUpload = &userError{"images-too-large", http.StatusRequestEntityTooLarge, "These images are too much at once",
@@ -82,10 +100,11 @@ var known = []struct {
 	{approvals.ErrNotEditable, problemOption},
 	{approvals.ErrReason, problemReason},
 	{approvals.ErrAnswers, problemAnswers},
+	{auth.ErrNoOffer, problemPair},
+	{journal.ErrNotFound, problemNoPage},
 	{state.ErrReasonLost, problemReasonLost},
 	{echo.ErrNotFound, problemNoPage},
 	{echo.ErrMethodNotAllowed, problemNoPage},
-	{echo.ErrStatusRequestEntityTooLarge, problemTooLarge},
 }
 
 func userErrorOf(err error) *userError {
@@ -131,8 +150,11 @@ func (s *Server) showError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
+	if often, ok := errors.AsType[*tooOften](err); ok {
+		u = often.told(c.Response().Header())
+	}
 	if u == problemLogin && c.Request().Header.Get("Accept") == "text/event-stream" {
-		_ = loggedOut(c)
+		_ = loadAgain(c)
 		return
 	}
 	if u == problemLogin && c.Request().Method == http.MethodGet {

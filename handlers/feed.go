@@ -30,18 +30,25 @@ const (
 // once, and not by whoever changes it: each further viewer costs a write.
 type feeds struct {
 	server  *Server
-	ctx     context.Context // what components are drawn with: it has the base path
+	ctx     context.Context // of all; it has the base path
 	colours *markdown.Highlighter
 	close   func()
 
 	sheets atomic.Uint64 // how many there were
 
 	mu sync.Mutex
-	m  map[string]*feed // by session id; "" is the inbox. Everyone here is an operator
+	m  map[pageKey]*feed
+}
+
+// pageKey is what a feed draws: a session, or the inbox if id is "", for those who may
+// change something or for those who only look on.
+type pageKey struct {
+	id       string
+	viewOnly bool
 }
 
 func newFeeds(s *Server) *feeds {
-	fs := &feeds{server: s, ctx: s.pages(context.Background()), colours: markdown.NewHighlighter(), m: map[string]*feed{}}
+	fs := &feeds{server: s, ctx: s.pages(context.Background()), colours: markdown.NewHighlighter(), m: map[pageKey]*feed{}}
 	fs.close = sync.OnceFunc(fs.colours.Close)
 	return fs
 }
@@ -50,8 +57,9 @@ func newFeeds(s *Server) *feeds {
 // its own while streams are open.
 type feed struct {
 	all *feeds
-	id  string
-	lit chan struct{} // holds a token when colours are ready
+	pageKey
+	ctx context.Context // what components are drawn with
+	lit chan struct{}   // holds a token when colours are ready
 
 	users, streams int         // guarded by all.mu; streams are users too
 	stop           func()      // ends the goroutine
@@ -84,17 +92,18 @@ type frame struct {
 	at   views.Position
 }
 
-// open returns the feed of a session, or of the inbox, for a page or a stream.
-// done must be called.
-func (fs *feeds) open(id string, stream bool) (f *feed, done func()) {
+// open returns the feed of a session, or of the inbox, for a page or a stream that
+// somebody asks for with ctx. done must be called.
+func (fs *feeds) open(ctx context.Context, id string, stream bool) (f *feed, done func()) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	f = fs.m[id]
+	at := pageKey{id, views.ViewOnly(ctx) != ""}
+	f = fs.m[at]
 	if f == nil {
-		f = &feed{all: fs, id: id, lit: make(chan struct{}, 1), next: make(chan struct{}), frames: map[views.Position]frame{}}
+		f = &feed{all: fs, pageKey: at, ctx: views.WithViewOnly(fs.ctx, views.ViewOnly(ctx)), lit: make(chan struct{}, 1), next: make(chan struct{}), frames: map[views.Position]frame{}}
 		f.sheet = f.newSheet()
 		f.forget = time.AfterFunc(linger, func() { fs.drop(f) })
-		fs.m[id] = f
+		fs.m[at] = f
 	}
 	f.forget.Stop()
 	f.users++
@@ -129,8 +138,8 @@ func (fs *feeds) leave(f *feed, stream bool) {
 func (fs *feeds) drop(f *feed) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f.users == 0 && fs.m[f.id] == f {
-		delete(fs.m, f.id)
+	if f.users == 0 && fs.m[f.pageKey] == f {
+		delete(fs.m, f.pageKey)
 	}
 }
 
@@ -185,7 +194,7 @@ func (f *feed) edition() bool {
 	before := f.sheet.here()
 	fresh := false
 	err := f.guard(func() (err error) {
-		fresh, err = f.sheet.refresh(f.all.ctx)
+		fresh, err = f.sheet.refresh(f.ctx)
 		return err
 	})
 	if !fresh && err == nil && f.err == nil {
@@ -259,7 +268,7 @@ func (f *feed) draw(from views.Position) (frame, error) {
 	var b bytes.Buffer
 	var fr frame
 	err := f.guard(func() (err error) {
-		fr.at, err = f.sheet.since(f.all.ctx, &b, from)
+		fr.at, err = f.sheet.since(f.ctx, &b, from)
 		return err
 	})
 	if err != nil {
@@ -275,7 +284,7 @@ func (f *feed) draw(from views.Position) (frame, error) {
 
 // page draws a page of a session as it is now.
 func (fs *feeds) page(ctx context.Context, id string, of func(*views.Sheet) templ.Component) ([]byte, error) {
-	f, done := fs.open(id, false)
+	f, done := fs.open(ctx, id, false)
 	defer done()
 	f.edition()
 	f.mu.Lock()

@@ -103,6 +103,9 @@ func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) err
 	return a.deaf
 }
 
+// plenty is for tests of other things than limits.
+var plenty = Limits{Door: 1 << 20, AllDoors: 1 << 20, Proofs: 1 << 20, Changes: 1 << 20, Allows: 1 << 20, Strangers: 1 << 20, Streams: 1 << 20, Device: 1 << 20}
+
 // site is a server with everything below it, and a browser that has logged in.
 type site struct {
 	t     testing.TB
@@ -145,12 +148,12 @@ func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 		t.Fatal(err)
 	}
 	s.port = l.Addr().(*net.TCPAddr).Port
-	cfg := Config{Hub: h, Epoch: h.Epoch, Log: log, Port: s.port, StartFolder: "/"}
+	cfg := Config{Hub: h, Epoch: h.Epoch, Log: log, Port: s.port, StartFolder: "/", Limits: plenty}
 	for _, f := range change {
 		f(&cfg)
 	}
-	s.auth = auth.New(store, s.port, cfg.BasePath)
-	cfg.Auth, cfg.Agents = s.auth, s.agent
+	s.auth = auth.New(auth.Config{Store: store, Port: s.port, BasePath: cfg.BasePath, Secure: Secure})
+	cfg.Auth, cfg.Agents, cfg.Audit = s.auth, s.agent, store
 	server := New(cfg)
 	s.srv = &httptest.Server{Listener: l, Config: NewHTTPServer(server)}
 	s.srv.Start()
@@ -219,6 +222,7 @@ func (s *site) do(c *http.Client, method, path string, form url.Values, change .
 		s.t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	checkHeaders(s.t, method+" "+path, res.Header)
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -300,10 +304,18 @@ func form(a *approvals.Approval, option string, more ...string) url.Values {
 	return f
 }
 
+// filledIn makes an address of a route's path.
+func filledIn(path string) string {
+	return strings.NewReplacer(":id", "x", ":name", "x", ":turn", "0", ":part", "0", ":file", "0").Replace(path)
+}
+
 // TestR1EveryRouteNeedsALogin walks the routes that echo really has.
 func TestR1EveryRouteNeedsALogin(t *testing.T) {
 	s := newSite(t)
-	exempt := map[string]bool{"GET /healthz": true, "GET /static/:name": true, "GET /login": true, "POST /login": true}
+	exempt := map[string]bool{
+		"GET /healthz": true, "GET /static/:name": true, "GET /login": true, "POST /login": true,
+		"GET /join": true, "POST /join": true, "GET /join/wait": true,
+	}
 	all := s.srv.Config.Handler.(*Server).echo.Routes()
 	if len(all) < len(routes) {
 		t.Fatalf("%d routes", len(all))
@@ -312,7 +324,7 @@ func TestR1EveryRouteNeedsALogin(t *testing.T) {
 		if exempt[r.Method+" "+r.Path] || r.Method == "echo_route_not_found" {
 			continue
 		}
-		path := strings.NewReplacer(":id", "x", ":name", "x").Replace(r.Path)
+		path := filledIn(r.Path)
 		var got reply
 		if r.Method == http.MethodPost {
 			got = s.post(s.out, path, nil)
@@ -445,7 +457,7 @@ func TestR10Login(t *testing.T) {
 	if r := s.post(s.client(), "/login", url.Values{"token": {token}}); r.status != http.StatusUnauthorized || !strings.Contains(r.body, "nod login-url") {
 		t.Errorf("a second time: %d", r.status)
 	}
-	for _, bad := range []string{"", "x", strings.Repeat("x", 10_000)} {
+	for _, bad := range []string{"", "x", strings.Repeat("x", 4000)} {
 		if r := s.post(s.client(), "/login", url.Values{"token": {bad}}); r.status != http.StatusUnauthorized {
 			t.Errorf("token %.10q: %d", bad, r.status)
 		}
@@ -507,8 +519,8 @@ func TestR11Devices(t *testing.T) {
 	}
 }
 
-// TestLoginEndsTheOldSession: a session that somebody planted dies at login.
-func TestLoginEndsTheOldSession(t *testing.T) {
+// TestR11LoginEndsTheOldSession: a session that somebody planted dies at login.
+func TestR11LoginEndsTheOldSession(t *testing.T) {
 	s := newSite(t)
 	u, _ := url.Parse(s.srv.URL)
 	old := s.in.Jar.Cookies(u)
@@ -767,7 +779,7 @@ type events struct {
 	lines *bufio.Scanner
 }
 
-func (s *site) stream(path, lastID string) *events {
+func (s *site) stream(path, lastID string, change ...func(*http.Request)) *events {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	s.t.Cleanup(cancel)
@@ -779,6 +791,9 @@ func (s *site) stream(path, lastID string) *events {
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
+	for _, f := range change {
+		f(r)
+	}
 	res, err := s.in.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
@@ -787,6 +802,7 @@ func (s *site) stream(path, lastID string) *events {
 	if res.StatusCode != http.StatusOK {
 		s.t.Fatalf("%s: %d", path, res.StatusCode)
 	}
+	checkHeaders(s.t, path, res.Header)
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 4<<20)
 	return &events{s.t, res, lines}

@@ -245,7 +245,7 @@ func (p *play) browsers() {
 
 func (p *play) edition() {
 	p.say("edition")
-	f, done := p.feeds.open(p.id, false)
+	f, done := p.feeds.open(p.Context(), p.id, false)
 	defer done()
 	f.edition()
 }
@@ -258,7 +258,7 @@ func (p *play) lingered() {
 	}
 	p.feeds.mu.Lock()
 	defer p.feeds.mu.Unlock()
-	delete(p.feeds.m, p.id)
+	delete(p.feeds.m, pageKey{id: p.id})
 }
 
 // open loads the page.
@@ -289,7 +289,7 @@ type viewer struct {
 }
 
 func (v *viewer) feed() *feed {
-	f, done := v.feeds.open(v.id, false)
+	f, done := v.feeds.open(v.Context(), v.id, false)
 	done()
 	return f
 }

@@ -2,12 +2,15 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"nod/views"
 )
 
 // reach says how a request came to nod. It lets nobody in: only a login does,
@@ -23,6 +26,10 @@ type reach struct {
 // network without TLS anybody on the way could read the login along and do the same.
 func (r reach) control() bool { return r.Secure || r.Local }
 
+// transportSecurity keeps a browser on TLS for half a year after it has seen nod
+// there. Names below nod's own are not nod's.
+const transportSecurity = "max-age=15552000"
+
 type reachKey struct{}
 
 // reachOf returns how a request came.
@@ -30,6 +37,10 @@ func reachOf(r *http.Request) reach {
 	how, _ := r.Context().Value(reachKey{}).(reach)
 	return how
 }
+
+// Secure reports whether the browser that sent a request speaks TLS, with nod or
+// with a trusted proxy.
+func Secure(r *http.Request) bool { return reachOf(r).Secure }
 
 // reached finds out how a request came, before anything else is asked of it.
 func (s *Server) reached(next http.Handler) http.Handler {
@@ -53,6 +64,10 @@ func (s *Server) reached(next http.Handler) http.Handler {
 			} else {
 				how.Proxy = peer
 			}
+		}
+		if r.TLS != nil {
+			// Not for a proxy: what else is under its name is not ours to decide.
+			w.Header().Set("Strict-Transport-Security", transportSecurity)
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), reachKey{}, how)))
 	})
@@ -82,4 +97,29 @@ func saysTLS(protos []string) bool {
 func addressOf(text string) netip.Addr {
 	a, _ := netip.ParseAddr(text)
 	return a.Unmap()
+}
+
+// strangeProxy is said to the owner, with the proxy's address.
+const strangeProxy = "A proxy at %s passes on requests, and nod does not believe what it says of them: whose they are, and that they came over TLS. " +
+	"If it is yours, name its address in trusted_proxies and start nod again; docs/phone.md tells more."
+
+// overNetwork refuses what changes something, and the forms for it, where somebody
+// could read along. It tells the owner of a proxy that nod does not trust, and only
+// when somebody came through it who is logged in: anybody can claim to be one.
+func (s *Server) overNetwork(r route) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			how := reachOf(c.Request())
+			if r.scope >= operate && !how.control() {
+				return problemTLS
+			}
+			if how.Proxy.IsValid() && r.scope != public && s.strange.CompareAndSwap(nil, &how.Proxy) {
+				s.Log.Warn("a proxy passes on requests and is not trusted: what it says of them is ignored", "proxy", how.Proxy, "setting", "trusted_proxies")
+			}
+			if p := s.strange.Load(); p != nil {
+				c.SetRequest(c.Request().WithContext(views.WithNotice(c.Request().Context(), fmt.Sprintf(strangeProxy, *p))))
+			}
+			return next(c)
+		}
+	}
 }

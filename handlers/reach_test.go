@@ -1,12 +1,20 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -61,9 +69,68 @@ func TestR34Proxies(t *testing.T) {
 			r.Header.Add(x[0], x[1])
 		}
 		var got reach
-		s.reached(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = reachOf(r) })).ServeHTTP(nil, r)
+		s.reached(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = reachOf(r) })).ServeHTTP(httptest.NewRecorder(), r)
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
+	}
+}
+
+// logged collects what a server logs, also after it has answered.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestR34StrangeProxy: a proxy that nobody has named is told once in the log, and to
+// the owner; what a stranger claims is not.
+func TestR34StrangeProxy(t *testing.T) {
+	var log logged
+	s := newSite(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	claims := header("X-Forwarded-For", "192.0.2.9")
+	s.get(s.out, "/", claims)
+	s.post(s.out, "/login", url.Values{"token": {"x"}}, claims)
+	if r := s.get(s.in, "/"); strings.Contains(r.body, "trusted_proxies") {
+		t.Error("a stranger has made nod say so")
+	}
+	for range 3 {
+		if r := s.get(s.in, "/", claims); !strings.Contains(r.body, "A proxy at 127.0.0.1") || !strings.Contains(r.body, "trusted_proxies") {
+			t.Error("the first page does not say so")
+		}
+	}
+	if r := s.get(s.in, "/devices"); !strings.Contains(r.body, "A proxy at 127.0.0.1") {
+		t.Error("the list of devices does not say so")
+	}
+	if n := strings.Count(log.String(), "is not trusted"); n != 1 {
+		t.Errorf("it is logged %d times:\n%s", n, log.String())
+	}
+}
+
+// TestR34Echo: older ones let a client choose its own address.
+func TestR34Echo(t *testing.T) {
+	b, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`labstack/echo/v4 v4\.(\d+)\.(\d+)\n`).FindSubmatch(b)
+	if m == nil {
+		t.Fatal("echo is not there")
+	}
+	minor, _ := strconv.Atoi(string(m[1]))
+	patch, _ := strconv.Atoi(string(m[2]))
+	if minor < 16 || minor == 16 && patch < 4 {
+		t.Errorf("echo is %s", m[0])
 	}
 }

@@ -9,9 +9,11 @@ package handlers
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -47,6 +49,8 @@ type Hub interface {
 	Archive(ctx context.Context, id string, archived bool) error
 	Delete(ctx context.Context, id string) error
 	Readmit(uri string)
+	Tell(sentence string)
+	Hush()
 	Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error)
 }
 
@@ -69,12 +73,14 @@ type Config struct {
 	Agents      Agents
 	Epoch       string // of the Hub
 	Auth        *auth.Auth
+	Audit       Audit
 	Log         *slog.Logger
 	Port        int      // that the server listens on
 	PublicHosts []string // further values of Host that are ours
 	BasePath    string   // "" or a path that begins with a slash and does not end with one
 	StartFolder string   // suggested for the first session
 	Own         []string // files and folders of nod's own: a card says if a request names one
+	Limits      Limits   // the zero Limits stand for DefaultLimits
 
 	TrustedProxies []netip.Prefix // who may say for whom they ask, and whether over TLS
 }
@@ -86,14 +92,19 @@ type Server struct {
 	handler http.Handler
 	streams *streams
 	feeds   *feeds
+	limiter *limiter
+	outside *strangers
+	strange atomic.Pointer[netip.Addr] // of a proxy that was met and is not trusted
 }
 
 // scope says who may use a route.
 type scope int
 
 const (
-	public   scope = iota // anybody who reaches the port
-	operator              // a logged-in device
+	public  scope = iota // anybody who reaches the port
+	look                 // a device that is in
+	operate              // a device that is in and may operate
+	own                  // the same, whose person has just proved to be there
 )
 
 type route struct {
@@ -108,72 +119,97 @@ var routes = []route{
 	{"GET", "/healthz", public, (*Server).health},
 	{"GET", "/static/:name", public, (*Server).static},
 	{"GET", "/login", public, (*Server).loginForm},
-	{"POST", "/login", public, (*Server).login},
-	{"POST", "/logout", operator, (*Server).logout},
+	{"POST", "/login", public, (*Server).login},   // token, password or assertion
+	{"GET", "/join", public, (*Server).joinForm},  // what a scanned code leads to
+	{"POST", "/join", public, (*Server).join},     // token
+	{"GET", "/join/wait", public, (*Server).wait}, // with the cookie of the one before
+	{"POST", "/logout", look, (*Server).logout},
 
-	{"GET", "/devices", operator, (*Server).devices},
-	{"POST", "/devices/:id/end", operator, (*Server).endDevice}, // id: of a device
-	{"POST", "/devices/end-others", operator, (*Server).endOthers},
+	{"GET", "/devices", operate, (*Server).devices},
+	{"POST", "/devices/:id/end", operate, (*Server).endDevice},   // id: of a device
+	{"POST", "/devices/:id/name", operate, (*Server).nameDevice}, // name
+	{"POST", "/devices/:id/look", operate, (*Server).letLook},    // and no more
+	{"POST", "/devices/:id/operate", own, (*Server).letOperate},
+	{"POST", "/devices/end-others", operate, (*Server).endOthers},
+	{"POST", "/pair", own, (*Server).offer},
+	{"GET", "/pair/:offer", operate, (*Server).offered},
+	{"POST", "/pair/:offer", operate, (*Server).confirmPair}, // number
+	{"GET", "/verify", operate, (*Server).verifyForm},        // ?next=path
+	{"POST", "/verify", operate, (*Server).verify},           // a proof; next
+	{"GET", "/password", own, (*Server).passwordForm},
+	{"POST", "/password", own, (*Server).setPassword}, // password, again
+	{"GET", "/passkeys/new", own, (*Server).passkeyForm},
+	{"POST", "/passkeys", own, (*Server).addPasskey}, // attestation, name
+	{"POST", "/passkeys/:key/remove", own, (*Server).removePasskey},
 
-	{"GET", "/", operator, (*Server).inbox},
-	{"GET", "/live", operator, (*Server).inboxLive},
+	{"GET", "/audit", operate, (*Server).audit},          // ?before=id
+	{"GET", "/audit/:id", operate, (*Server).auditEntry}, // id: of an entry that is a decision
+	{"GET", "/audit.jsonl", operate, (*Server).auditExport},
+	{"POST", "/notices/end", operate, (*Server).endNotices},
 
-	{"GET", "/new", operator, (*Server).newForm},
-	{"POST", "/new", operator, (*Server).create},
+	{"GET", "/", look, (*Server).inbox},
+	{"GET", "/live", look, (*Server).inboxLive},
 
-	{"GET", "/s/:id", operator, (*Server).session},                 // id: of a session
-	{"GET", "/s/:id/live", operator, (*Server).sessionLive},        // ?since=cursor
-	{"POST", messagesPath, operator, (*Server).message},            // text, paths, images; how: steer, queue or nothing
-	{"POST", "/s/:id/stop", operator, (*Server).stop},              // queue: empty or nothing
-	{"POST", "/s/:id/queued/:message", operator, (*Server).queued}, // do: send, steer, remove or edit; text
-	{"GET", "/s/:id/rename", operator, (*Server).renameForm},
-	{"POST", "/s/:id/rename", operator, (*Server).rename},                               // title
-	{"GET", "/s/:id/do/:operation", operator, (*Server).operationForm},                  // operation: by its name
-	{"POST", "/s/:id/do/:operation", operator, (*Server).operate},                       // what it asks for
-	{"GET", "/s/:id/find", operator, (*Server).find},                                    // ?q=text
-	{"GET", "/s/:id/before/:turn/:part", operator, (*Server).earlier},                   // both counted from 0
-	{"GET", "/s/:id/turns/:turn/parts/:part", operator, (*Server).whole},                // counted from 0
-	{"GET", "/s/:id/turns/:turn/parts/:part/files", operator, (*Server).partFiles},      // ?from=file
-	{"GET", "/s/:id/turns/:turn/parts/:part/files/:file", operator, (*Server).partFile}, // ?from=line
+	{"GET", "/new", operate, (*Server).newForm},
+	{"POST", "/new", operate, (*Server).create},
 
-	{"GET", "/older", operator, (*Server).older},   // ?agent=provider&q=text&cursor=
-	{"POST", "/older", operator, (*Server).recall}, // agent, session: its URI
+	{"GET", "/s/:id", look, (*Server).session},                    // id: of a session
+	{"GET", "/s/:id/live", look, (*Server).sessionLive},           // ?since=cursor
+	{"POST", messagesPath, operate, (*Server).message},            // text, paths, images; how: steer, queue or nothing
+	{"POST", "/s/:id/stop", operate, (*Server).stop},              // queue: empty or nothing
+	{"POST", "/s/:id/queued/:message", operate, (*Server).queued}, // do: send, steer, remove or edit; text
+	{"GET", "/s/:id/rename", operate, (*Server).renameForm},
+	{"POST", "/s/:id/rename", operate, (*Server).rename},                            // title
+	{"GET", "/s/:id/do/:operation", operate, (*Server).operationForm},               // operation: by its name
+	{"POST", "/s/:id/do/:operation", operate, (*Server).operate},                    // what it asks for
+	{"GET", "/s/:id/find", look, (*Server).find},                                    // ?q=text
+	{"GET", "/s/:id/before/:turn/:part", look, (*Server).earlier},                   // both counted from 0
+	{"GET", "/s/:id/turns/:turn/parts/:part", look, (*Server).whole},                // counted from 0
+	{"GET", "/s/:id/turns/:turn/parts/:part/files", look, (*Server).partFiles},      // ?from=file
+	{"GET", "/s/:id/turns/:turn/parts/:part/files/:file", look, (*Server).partFile}, // ?from=line
 
-	{"POST", "/agents/connect", operator, (*Server).connect}, // agent: key of its link
+	{"GET", "/older", operate, (*Server).older},   // ?agent=provider&q=text&cursor=
+	{"POST", "/older", operate, (*Server).recall}, // agent, session: its URI
 
-	{"GET", "/archive", operator, (*Server).archived},
-	{"POST", "/s/:id/archive", operator, (*Server).archive},
-	{"POST", "/s/:id/unarchive", operator, (*Server).unarchive},
-	{"GET", "/s/:id/delete", operator, (*Server).deleteForm},
-	{"POST", "/s/:id/delete", operator, (*Server).delete},
+	{"POST", "/agents/connect", operate, (*Server).connect}, // agent: key of its link
 
-	{"GET", "/approvals/:id", operator, (*Server).approval},                // id: of an approval
-	{"POST", "/approvals/:id", operator, (*Server).decide},                 // option, digest, nonce
-	{"GET", "/approvals/:id/files", operator, (*Server).requestFiles},      // ?from=file
-	{"GET", "/approvals/:id/files/:file", operator, (*Server).requestFile}, // ?from=line
-	{"GET", "/approvals/:id/raw", operator, (*Server).requestRaw},
+
+	{"GET", "/archive", look, (*Server).archived},
+	{"POST", "/s/:id/archive", operate, (*Server).archive},
+	{"POST", "/s/:id/unarchive", operate, (*Server).unarchive},
+	{"GET", "/s/:id/delete", operate, (*Server).deleteForm},
+	{"POST", "/s/:id/delete", operate, (*Server).delete},
+
+	{"GET", "/approvals/:id", look, (*Server).approval},                // id: of an approval
+	{"POST", decidePath, operate, (*Server).decide},                    // option, digest, nonce
+	{"GET", "/approvals/:id/files", look, (*Server).requestFiles},      // ?from=file
+	{"GET", "/approvals/:id/files/:file", look, (*Server).requestFile}, // ?from=line
+	{"GET", "/approvals/:id/raw", look, (*Server).requestRaw},
 }
+
+// decidePath is the one route that may be asked as often as one likes: to refuse.
+const decidePath = "/approvals/:id"
 
 // messagesPath is the one route that takes images, and has a limit of its own for them.
 const messagesPath = "/s/:id/messages"
 
-// bodyLimit bounds every form; a prompt with a pasted log fits.
-const bodyLimit = "1M"
-
 // New returns a server that is ready to answer.
 func New(cfg Config) *Server {
-	s := &Server{Config: cfg, echo: echo.New()}
+	if cfg.Limits == (Limits{}) {
+		cfg.Limits = DefaultLimits
+	}
+	s := &Server{Config: cfg, echo: echo.New(), limiter: newLimiter(cfg.Limits), outside: newStrangers(cfg.Limits.Strangers)}
 	s.streams, s.feeds = newStreams(s), newFeeds(s)
 	e := s.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.showError
 	e.IPExtractor = func(r *http.Request) string { return reachOf(r).From.String() }
-	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: bodyLimit, Skipper: uploads}), middleware.GzipWithConfig(middleware.GzipConfig{
+	e.Use(s.accessLog, s.recover, s.page, middleware.GzipWithConfig(middleware.GzipConfig{
 		Skipper: func(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/live") }, // streams see to it themselves
 	}))
 	g := e.Group(cfg.BasePath)
 	for _, r := range routes {
-		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope))
+		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), s.overNetwork(r), s.limit(r.scope, r.path))
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))
@@ -199,12 +235,15 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// NewHTTPServer returns an http.Server with the limits that suit s.
+// NewHTTPServer returns an http.Server with the limits that suit s. For TLS set its
+// TLSConfig.
 func NewHTTPServer(s *Server) *http.Server {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ConnContext: limitUnsent,
-		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ConnState:                    s.outside.went,
+		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return s.outside.came(limitUnsent(ctx, c), c) },
+		DisableGeneralOptionsHandler: true, // it would answer to any Host
+		ErrorLog:                     slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	srv.RegisterOnShutdown(s.Close)
 	return srv

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -29,7 +30,11 @@ import (
 func (s *Server) knownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		if !hostAllowed(r.Host, s.Port, local, s.PublicHosts) {
+		port := "80"
+		if r.TLS != nil {
+			port = "443"
+		}
+		if !hostAllowed(r.Host, port, s.Port, local, s.PublicHosts) {
 			s.refuse(problemHost).ServeHTTP(w, r)
 			return
 		}
@@ -37,14 +42,18 @@ func (s *Server) knownHost(next http.Handler) http.Handler {
 	})
 }
 
-// hostAllowed reports whether host, a Host header, names this server.
-func hostAllowed(host string, port int, local net.Addr, public []string) bool {
+// hostAllowed reports whether host, a Host header, names this server, which is at a
+// port. usual is the port that a header leaves out.
+func hostAllowed(host, usual string, port int, local net.Addr, public []string) bool {
 	host = strings.ToLower(host)
 	if slices.ContainsFunc(public, func(p string) bool { return strings.ToLower(p) == host }) {
 		return true
 	}
 	name, p, err := net.SplitHostPort(host)
-	if err != nil || p != strconv.Itoa(port) {
+	if err != nil {
+		name, p = strings.Trim(host, "[]"), usual
+	}
+	if p != strconv.Itoa(port) {
 		return false
 	}
 	if strings.TrimSuffix(name, ".") == "localhost" {
@@ -110,6 +119,9 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 		nonce := rand.Text()
 		secureHeaders(c.Response().Header(), nonce)
 		ctx := templ.WithNonce(s.pages(c.Request().Context()), nonce)
+		if !reachOf(c.Request()).control() {
+			ctx = views.WithViewOnly(ctx, onlyLook)
+		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
@@ -120,9 +132,13 @@ func (s *Server) pages(ctx context.Context) context.Context {
 	return views.WithOwn(views.WithBase(ctx, s.BasePath), s.Own)
 }
 
+// onlyLook stands above every page that came over a network in the clear.
+const onlyLook = "You can look on here, and nothing more: this connection is not encrypted. Others in the network can read what you see, and your login with it. " +
+	"To approve and to write, open nod over https or through an SSH tunnel; docs/phone.md tells how."
+
 type deviceKey struct{}
 
-// device returns who sent the request, on routes of scope operator.
+// device returns who sent the request, on routes that are not public.
 func device(c echo.Context) journal.Device {
 	d, _ := c.Request().Context().Value(deviceKey{}).(journal.Device)
 	return d
@@ -142,22 +158,52 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 				return next(c)
 			}
 			d, err := s.Auth.Who(r)
+			if err == nil && d.Granted != "" && loads(r) {
+				var cookie *http.Cookie
+				if cookie, d, err = s.Auth.Renew(r, d); err == nil {
+					c.SetCookie(cookie)
+				}
+			}
 			if errors.Is(err, auth.ErrNotLoggedIn) {
 				return problemLogin
 			} else if err != nil {
 				return err
 			}
-			c.SetRequest(r.WithContext(context.WithValue(r.Context(), deviceKey{}, d)))
+			ctx := context.WithValue(r.Context(), deviceKey{}, d)
+			switch {
+			case who >= operate && d.Scope != auth.ScopeOperate:
+				return problemLooks
+			case d.Scope != auth.ScopeOperate && views.ViewOnly(ctx) == "":
+				ctx = views.WithViewOnly(ctx, "This browser may look and not touch. One that may operate can let it do more, under Devices.")
+			case who == own && !s.Auth.MayChangeDoor(d):
+				return s.goTo(c, "/verify?next="+url.QueryEscape(nextPage(r, s.BasePath)))
+			}
+			c.SetRequest(r.WithContext(ctx))
 			return next(c)
 		}
 	}
+}
+
+// loads reports whether a request is for a page of its own, of which a browser
+// makes one at a time.
+func loads(r *http.Request) bool {
+	return r.Method == http.MethodPost || r.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
+// nextPage is where a person goes on who was asked for a proof: to the page that
+// they wanted, or to the one that led to what they did.
+func nextPage(r *http.Request, base string) string {
+	if r.Method == http.MethodGet {
+		return strings.TrimPrefix(r.URL.Path, base)
+	}
+	return "/devices"
 }
 
 // checkForm takes only what a form of ours would send. A browser always says
 // where a post comes from.
 func checkForm(r *http.Request, upload bool) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/x-www-form-urlencoded" && !upload {
+	if err != nil || kind != "application/x-www-form-urlencoded" && !upload || r.Header.Get("Content-Encoding") != "" {
 		return problemForm
 	}
 	if len(r.Cookies()) > 0 && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {

@@ -49,7 +49,7 @@ func TestFramesOfStrangeCursors(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	for _, page := range []string{"", id} {
-		f, done := s.srv.Config.Handler.(*Server).feeds.open(page, false)
+		f, done := s.srv.Config.Handler.(*Server).feeds.open(t.Context(), page, false)
 		defer done()
 		f.edition()
 		now := f.sheet.here()

@@ -8,14 +8,18 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 
 	"nod/agentconn/codex"
 	"nod/agentconn/copilot"
+	"nod/handlers"
+	"nod/handlers/auth"
 )
 
 // config is what the owner may set. A flag goes before the file, the file before
@@ -25,8 +29,14 @@ type config struct {
 	Data        string     `toml:"data"`
 	LogLevel    slog.Level `toml:"log_level"`
 	PublicHosts []string   `toml:"public_hosts"`
-	BasePath    string     `toml:"base_path"`
-	file        string     // the configuration file, whether or not there is one
+
+	VerifyEvery time.Duration `toml:"verify_every"`
+	BasePath    string        `toml:"base_path"`
+	MaxStreams  int           `toml:"max_streams"`
+	TLSCert     string        `toml:"tls_cert"`
+	TLSKey      string        `toml:"tls_key"`
+	Proxies     []string      `toml:"trusted_proxies"`
+	file        string        // the configuration file, whether or not there is one
 	Codex       struct {
 		Command string         `toml:"command"`
 		Env     []string       `toml:"env"`
@@ -49,6 +59,50 @@ func (c config) copilot(log *slog.Logger) copilot.Config {
 	return copilot.Config{Command: c.Copilot.Command, Env: c.Copilot.Env, Servers: c.Copilot.Servers, Data: c.Data, Log: log}
 }
 
+// limits returns how much nod takes.
+func (c config) limits() handlers.Limits {
+	l := handlers.DefaultLimits
+	l.Streams = c.MaxStreams
+	return l
+}
+
+// trustedProxies returns the networks of trusted_proxies. The error is a sentence.
+func (c config) trustedProxies() (out []netip.Prefix, err error) {
+	for _, text := range c.Proxies {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			var a netip.Addr
+			if a, err = netip.ParseAddr(text); err == nil {
+				p, err = a.Prefix(a.BitLen())
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("trusted_proxies has “%s”, which is no address and no network; write it like 127.0.0.1 or 10.0.0.0/29", text)
+		}
+		if p.Bits() == 0 {
+			return nil, fmt.Errorf("trusted_proxies has “%s”: that is everybody, and everybody could claim to come over TLS; name the proxy alone", text)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// address is where a browser finds nod that listens at an address, as well as nod can
+// tell.
+func (c config) address(at *net.TCPAddr) string {
+	scheme, host := "http", at.String()
+	if at.IP.IsUnspecified() {
+		host = fmt.Sprint("127.0.0.1:", at.Port)
+	}
+	if c.TLSCert != "" {
+		scheme = "https"
+		if len(c.PublicHosts) > 0 { // a certificate is for a name
+			host = c.PublicHosts[0]
+		}
+	}
+	return scheme + "://" + host + c.BasePath
+}
+
 // defaultListen is loopback: nothing beyond this machine can reach it.
 const defaultListen = "127.0.0.1:8787"
 
@@ -56,11 +110,14 @@ const defaultListen = "127.0.0.1:8787"
 var commands = map[string]string{
 	"":          "",
 	"login-url": "",
+	"verify":    "",
 	"backup":    "a file to write, which is not there yet",
 	"restore":   "a file that nod backup has written",
 	"export":    "a session; the address of its page ends with its id",
 	"import":    "a file that nod export has written",
 
+	"audit":       "",
+	"audit check": "",
 	"agents":      "",
 	"agents stop": "",
 }
@@ -70,6 +127,7 @@ const usage = `nod: watch your coding agents in a browser and approve what they 
 Usage:
   nod [flags]            start, and print a link to log in with
   nod login-url [flags]  print another login link for a nod that runs
+  nod verify [flags]     print a code that shows a page of nod that it is you
   nod backup FILE [flags]
                          copy all of it into a file, also while nod runs
   nod restore FILE [flags]
@@ -78,6 +136,9 @@ Usage:
                          write a session to standard output as JSON lines
   nod import FILE [flags]
                          read such a session into a nod that is stopped
+  nod audit [flags]      print who did what, and what was approved, as JSON lines
+  nod audit check [flags]
+                         tell whether that is as nod wrote it
   nod agents [flags]     list the agents that nod has started and that go on
                          when it is stopped
   nod agents stop [flags]
@@ -92,11 +153,20 @@ const usageEnd = `
 A flag goes before the configuration file, the file before the default. The file
 is TOML and may set:
 
-  listen = "127.0.0.1:8787"      # loopback only
+  listen = "127.0.0.1:8787"      # on other addresses without TLS, to look at only
+  tls_cert = ""                  # file of a certificate of your own, and its chain
+  tls_key = ""                   # file of its key
   data = "/home/me/.local/share/nod"
   log_level = "info"             # debug, info, warn, error
-  public_hosts = []              # further Host values, "name:port", of a proxy of yours
+  public_hosts = []              # further names of nod, as an address bar shows them:
+                                 # "nod.example", or "nod.example:8443"
+  trusted_proxies = []           # addresses of proxies of yours, such as "127.0.0.1"
+                                 # or "10.0.0.0/29": their X-Forwarded-For and
+                                 # X-Forwarded-Proto are believed
   base_path = ""                 # "/nod" behind a proxy that serves it there
+  verify_every = "12h"           # how often one shows that it is oneself, at most half a day; what
+                                 # is risky asks each time
+  max_streams = 200              # live pages at once, of all browsers
 
   [codex]
   command = "codex"              # program to start, looked up on PATH
@@ -118,7 +188,10 @@ is TOML and may set:
 // parse reads flags and file. It writes help to out and returns flag.ErrHelp for
 // it; any other error is a sentence.
 func parse(args []string, out io.Writer) (command, argument string, cfg config, err error) {
-	cfg = config{Listen: defaultListen, Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod")}
+	cfg = config{
+		Listen: defaultListen, MaxStreams: handlers.DefaultLimits.Streams, VerifyEvery: auth.MaxVerify,
+		Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod"),
+	}
 	cfg.Codex.Command, cfg.Copilot.Command = "codex", "copilot"
 	file := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "nod", "config.toml")
 
@@ -197,15 +270,23 @@ func (c *config) read(file string, must bool) error {
 }
 
 func (c *config) check() error {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("the address to listen on, “%s”, is not of the form host:port", c.Listen)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("nod will not listen on %s: without TLS anybody on the network could read along and approve; use 127.0.0.1 and reach it through an SSH tunnel", c.Listen)
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return errors.New("tls_cert and tls_key go together: name a file for each, or for none")
+	}
+	if _, err := c.trustedProxies(); err != nil {
+		return err
 	}
 	if c.BasePath != "" && (!strings.HasPrefix(c.BasePath, "/") || strings.HasSuffix(c.BasePath, "/")) {
 		return fmt.Errorf("base_path, “%s”, must begin with a slash and not end with one", c.BasePath)
+	}
+	if c.VerifyEvery <= 0 || c.VerifyEvery > auth.MaxVerify {
+		return fmt.Errorf("verify_every, “%s”, must be more than nothing and at most %s", c.VerifyEvery, auth.MaxVerify)
+	}
+	if c.MaxStreams < 1 {
+		return errors.New("max_streams must be at least 1")
 	}
 	if !filepath.IsAbs(c.Data) {
 		abs, err := filepath.Abs(c.Data)

@@ -25,7 +25,7 @@ func openData(dir string) (lock *os.File, err error) {
 	return lock, nil
 }
 
-// noteAddress writes where nod listens into its lock, for nod login-url.
+// noteAddress writes where a browser finds nod into its lock, for nod login-url.
 func noteAddress(lock *os.File, address string) error {
 	if err := lock.Truncate(0); err != nil {
 		return err
@@ -34,7 +34,7 @@ func noteAddress(lock *os.File, address string) error {
 	return err
 }
 
-// runningAddress returns where the nod of a data folder listens.
+// runningAddress returns where a browser finds the nod of a data folder.
 func runningAddress(dir string) (string, error) {
 	lock, err := os.Open(filepath.Join(dir, lockName))
 	if err != nil {

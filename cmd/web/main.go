@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -36,6 +38,10 @@ import (
 // stopWithin bounds a graceful stop.
 const stopWithin = 5 * time.Second
 
+// memoryLimit is from where on nod collects garbage rather than grow, ten times what
+// it needs with a day's sessions. GOMEMLIMIT sets another.
+const memoryLimit = 512 << 20
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends nod at once
@@ -50,16 +56,18 @@ func main() {
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if len(args) > 0 && args[0] == "keep" {
-		return keep.Main(ctx, args[1:])
+		return keep.Main(ctx, args[1:], newLog(os.Stderr, slog.LevelInfo))
 	}
 	command, argument, cfg, err := parse(args, errOut)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: cfg.LogLevel}))
+	log := newLog(errOut, cfg.LogLevel)
 	switch command {
 	case "login-url":
 		return loginURL(ctx, cfg, log, out)
+	case "verify":
+		return verify(ctx, cfg, log, out)
 	case "backup":
 		return backup(ctx, cfg, log, argument, out)
 	case "restore":
@@ -68,6 +76,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return export(ctx, cfg, log, argument, out)
 	case "import":
 		return importFile(ctx, cfg, log, argument, out)
+	case "audit":
+		return writeAudit(ctx, cfg, log, out)
+	case "audit check":
+		return checkAudit(ctx, cfg, log, out)
 	case "agents":
 		return listAgents(ctx, owners(cfg, log), out)
 	case "agents stop":
@@ -101,7 +113,11 @@ func restore(ctx context.Context, cfg config, file string, out io.Writer) error 
 	if aside != "" {
 		_, _ = fmt.Fprintln(out, "What was here before is in", aside+"; delete it when you are content.")
 	}
-	_, err = fmt.Fprintln(out, "Restored. Nothing that had been decided is sent again. Start nod to see the sessions.")
+	log := slog.New(slog.DiscardHandler)
+	if err := withJournal(ctx, cfg, log, func(store journal.Store) error { return auth.RevokeAll(ctx, store) }); err != nil {
+		return fmt.Errorf("it is restored, but browsers of that time could come in with it: end them under Devices: %w", err)
+	}
+	_, err = fmt.Fprintln(out, "Restored. Nothing that had been decided is sent again, and no browser is logged in. Start nod to see the sessions.")
 	return err
 }
 
@@ -128,6 +144,23 @@ func importFile(ctx context.Context, cfg config, log *slog.Logger, file string, 
 			return err
 		}
 		_, err = fmt.Fprintln(out, "Imported", len(uris), "session(s). Start nod to see them.")
+		return err
+	})
+}
+
+// writeAudit prints the record of who did what, whether or not nod runs.
+func writeAudit(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error { return journal.WriteAudit(out, store.Audit(ctx, 0)) })
+}
+
+// checkAudit says whether it is as nod wrote it.
+func checkAudit(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error {
+		n, err := store.VerifyAudit(ctx)
+		if err != nil {
+			return fmt.Errorf("%w (%d entries before that are good); who did it can write to %s", err, n, cfg.Data)
+		}
+		_, err = fmt.Fprintln(out, "All", n, "entries are as nod wrote them.")
 		return err
 	})
 }
@@ -159,7 +192,26 @@ func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) 
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(out, "http://"+address+cfg.BasePath+"/login"+auth.LoginFragment(token))
+		_, err = fmt.Fprintln(out, address+"/login"+auth.LoginFragment(token))
+		return err
+	})
+}
+
+// verify prints a code for a nod that runs: who sees this terminal is its owner.
+func verify(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	if err := checkData(cfg.Data, false); err != nil {
+		return err
+	}
+	if _, err := runningAddress(cfg.Data); err != nil {
+		return err
+	}
+	return withJournal(ctx, cfg, log, func(store journal.Store) error {
+		code, err := auth.MintCode(ctx, store)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "\n  %s\n\nType this where nod asks whether it is you. It works once, for five minutes.\n"+
+			"Nothing but a page of nod that you have opened yourself should ask for it.\n", code)
 		return err
 	})
 }
@@ -223,6 +275,9 @@ func stopAgents(ctx context.Context, owners []owner, out io.Writer) error {
 }
 
 func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (err error) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	lock, err := openData(cfg.Data)
 	if err != nil {
 		return err
@@ -235,7 +290,20 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 		return fmt.Errorf("nod cannot listen on %s: %w", cfg.Listen, err)
 	}
 	defer func() { _ = listener.Close() }()
-	if err := noteAddress(lock, listener.Addr().String()); err != nil {
+	var secure *tls.Config
+	if cfg.TLSCert != "" {
+		certificate, err := handlers.LoadCertificate(cfg.TLSCert, cfg.TLSKey, log)
+		if err != nil {
+			return err
+		}
+		secure = certificate.Config()
+	}
+	proxies, err := cfg.trustedProxies()
+	if err != nil {
+		return err
+	}
+	at := listener.Addr().(*net.TCPAddr)
+	if err := noteAddress(lock, cfg.address(at)); err != nil {
 		return fmt.Errorf("the data folder %s cannot be written: %w", cfg.Data, err)
 	}
 
@@ -262,20 +330,31 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	h.SetUpstream(manager, links)
 	manager.Start()
 
-	port := listener.Addr().(*net.TCPAddr).Port
 	server := handlers.New(handlers.Config{
-		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(store, port, cfg.BasePath), Log: log,
-		Port: port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), Own: []string{cfg.Data, cfg.file},
+		Hub: h, Agents: manager, Epoch: h.Epoch, Audit: store, Log: log,
+		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, VerifyEvery: cfg.VerifyEvery}),
+		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Limits: cfg.limits(),
+		Own: []string{cfg.Data, cfg.file},
 	})
 	token, err := auth.MintLogin(ctx, store)
 	if err != nil {
 		return err
 	}
 	http := handlers.NewHTTPServer(server)
+	http.TLSConfig = secure
 	failed := make(chan error, 1)
-	go func() { failed <- http.Serve(listener) }()
+	go func() {
+		if secure != nil {
+			failed <- http.ServeTLS(listener, "", "")
+		} else {
+			failed <- http.Serve(listener)
+		}
+	}()
+	if secure == nil && !at.IP.IsLoopback() {
+		_, _ = fmt.Fprintln(out, "Without TLS nod can only be looked at over the network: whoever is in it could read along. docs/phone.md tells how to do more.")
+	}
 	_, _ = fmt.Fprintf(out, "nod is running. Open this link to log in (once, within ten minutes):\n\n  %s\n\n",
-		"http://"+listener.Addr().String()+cfg.BasePath+"/login"+auth.LoginFragment(token))
+		cfg.address(at)+"/login"+auth.LoginFragment(token))
 
 	select {
 	case err = <-failed:

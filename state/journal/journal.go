@@ -64,12 +64,19 @@ type ApprovalChange struct {
 	Approval
 }
 
-// AuditEntry says who did what. Entries are only ever added.
+// AuditEntry says who did what. Entries are only ever added, and form a chain: who
+// changes one, or takes one out, breaks it. The names are those of the export.
 type AuditEntry struct {
-	Time   int64
-	Actor  string
-	What   string
-	Detail json.RawMessage
+	ID      int64           `json:"id"`      // given by the store, counts from 1 without a gap
+	Time    int64           `json:"time"`    // Unix milliseconds
+	Actor   string          `json:"actor"`   // id of a device; "" for nod itself
+	Name    string          `json:"name"`    // of the device, as it was then; "" to have the store look
+	Address string          `json:"address"` // of the network that it came from; "" for nod itself
+	What    string          `json:"what"`    // stable, such as "request decided"
+	About   string          `json:"about"`   // id of what it happened to
+	Detail  json.RawMessage `json:"detail,omitempty"`
+	Prev    string          `json:"prev"` // Hash of the entry before, hex
+	Hash    string          `json:"hash"` // over all of the above, hex; given by the store
 }
 
 // Batch is committed whole or not at all, in the order of its fields.
@@ -84,11 +91,25 @@ type Batch struct {
 
 // Device is a browser that has logged in. Times are Unix milliseconds.
 type Device struct {
-	ID        string // public, for lists and the audit
-	TokenHash string // of the cookie's value; the value itself is never stored
+	ID         string // public, for lists and the audit
+	TokenHash  string // of the cookie's value; the value itself is never stored
+	Name       string
+	Scope      string // what it may do; the store does not look inside
+	Granted    string // the scope that it gets with its next cookie; "" for none
+	CreatedAt  int64
+	SeenAt     int64
+	VerifiedAt int64 // when its person last proved to be there; 0 for never
+}
+
+// Passkey is a key that a browser or phone holds for nod's owner, as one name of
+// nod's knows it. Times are Unix milliseconds.
+type Passkey struct {
+	ID        string
+	Host      string
 	Name      string
+	Record    json.RawMessage // what a signature is checked with; nothing secret
 	CreatedAt int64
-	SeenAt    int64
+	UsedAt    int64
 }
 
 // Errors of a Store.
@@ -101,6 +122,9 @@ var (
 	// ErrBroken: events of this session were lost while the disk was full and
 	// memory ran out. Its log goes on after a Cut.
 	ErrBroken = errors.New("journal: the log of this session broke off while the disk was full")
+	// ErrChain: the audit is not as it was written. Its text names the first entry
+	// that is wrong.
+	ErrChain = errors.New("journal: the audit was changed")
 	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("journal: no such record")
 )
@@ -168,6 +192,17 @@ type Store interface {
 	// Approval returns one approval, or ErrNotFound.
 	Approval(ctx context.Context, id string) (Approval, error)
 
+	// Audit yields the audit's entries after an id, the oldest first.
+	Audit(ctx context.Context, after int64) iter.Seq2[AuditEntry, error]
+	// AuditBefore returns up to n entries from before an id, the newest first, fewer
+	// if they are large; 0 stands for the end.
+	AuditBefore(ctx context.Context, id int64, n int) ([]AuditEntry, error)
+	// AuditAbout returns the entries about one thing, the oldest first.
+	AuditAbout(ctx context.Context, about string) ([]AuditEntry, error)
+	// VerifyAudit walks the chain and returns how many entries of it are good;
+	// ErrChain if not all are.
+	VerifyAudit(ctx context.Context) (entries int, err error)
+
 	// PutLogin stores the hash of a one-time login token.
 	PutLogin(ctx context.Context, hash string, expires int64) error
 	// TakeLogin uses a login token up: ErrNotFound if it is unknown, used or expired.
@@ -178,7 +213,20 @@ type Store interface {
 	// Devices returns all devices, the one that was seen last first.
 	Devices(ctx context.Context) ([]Device, error)
 	SeeDevice(ctx context.Context, id string, at int64) error
+	// ChangeDevice stores all but the times of a known device's log-in and last
+	// use. ErrNotFound: there is none of that ID and that token hash any more.
+	ChangeDevice(ctx context.Context, d Device, tokenHash string) error
 	DeleteDevice(ctx context.Context, id string) error
+
+	// PutPasskey stores a passkey, a new one or one that is known.
+	PutPasskey(ctx context.Context, k Passkey) error
+	// Passkeys returns all of them, oldest first.
+	Passkeys(ctx context.Context) ([]Passkey, error)
+	DeletePasskey(ctx context.Context, id string) error
+	// PutDoor keeps what the door needs to know under a name, and Door returns it:
+	// "" if it is not there. To keep "" forgets it.
+	PutDoor(ctx context.Context, key, value string) error
+	Door(ctx context.Context, key string) (string, error)
 
 	// Backup writes a consistent copy to a file that does not exist yet, while
 	// the store is in use.

@@ -114,7 +114,14 @@ type Inbox struct {
 	Sessions []Session // newest first, without sub-agents and without what is archived
 	Archived int       // how many are archived
 	Links    []state.Link
-	Trouble  string // a sentence while the journal cannot be written
+	Trouble  string // a sentence while the journal cannot be written, or cannot be trusted
+	Notices  []Notice
+}
+
+// Notice tells every device of what has happened at the door.
+type Notice struct {
+	Text string // a sentence
+	At   int64  // Unix milliseconds
 }
 
 // TurnCount counts the turns of a session, the active one included.

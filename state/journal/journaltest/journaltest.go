@@ -52,6 +52,9 @@ func Run(t *testing.T, open func(t *testing.T, folder string) journal.Store) {
 		{"CutBelowNewest", cutBelowNewest},
 		{"Delete", deleteSessions},
 		{"Prune", prune},
+		{"R42AuditIsAChain", auditIsAChain},
+		{"R42AuditPruned", auditPruned},
+		{"R42AuditKeepsNames", auditKeepsNames},
 		{"BeginTellsOfACrash", beginTellsOfACrash},
 		{"BufferKeepsOrder", bufferKeepsOrder},
 		{"BufferIsCommittedAlone", bufferIsCommittedAlone},
@@ -60,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T, folder string) journal.Store) {
 		{"BackupRefusesAFile", backupRefusesAFile},
 		{"LoginWorksOnce", loginWorksOnce},
 		{"Devices", devices},
+		{"Passkeys", passkeys}, {"Door", door},
 		{"UseAfterClose", useAfterClose},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -727,6 +731,87 @@ func prune(b *bench) {
 	b.snapshots(one, snap(one, 0), snap(one, 0))
 }
 
+// audited adds an entry for each time, in a batch of its own.
+func (b *bench) audited(times ...int64) {
+	b.Helper()
+	for _, at := range times {
+		b.append(journal.Batch{Audit: []journal.AuditEntry{{Time: at, Actor: "d", Address: "127.0.0.1", What: "did", About: fmt.Sprint("it", at%2), Detail: json.RawMessage(`{"at":1}`)}}})
+	}
+}
+
+// chain returns all audit entries, and expects the chain to hold.
+func (b *bench) chain(want int) (out []journal.AuditEntry) {
+	b.Helper()
+	n, err := b.VerifyAudit(b.Context())
+	b.must(err)
+	b.equal("entries of the chain", n, want)
+	for x, err := range b.Audit(b.Context(), 0) {
+		b.must(err)
+		out = append(out, x)
+	}
+	b.equal("entries", len(out), want)
+	return out
+}
+
+func auditIDs(xs []journal.AuditEntry) (ids []int64) {
+	for _, x := range xs {
+		ids = append(ids, x.ID)
+	}
+	return ids
+}
+
+func auditIsAChain(b *bench) {
+	b.chain(0)
+	b.audited(1, 2, 3)
+	b.append(journal.Batch{Audit: []journal.AuditEntry{{Time: 4, What: "one of two"}, {Time: 4, What: "two of two"}}})
+	b.reopen()
+	b.audited(4)
+	all := b.chain(6)
+	for i, x := range all {
+		b.equal("id", x.ID, int64(i+1))
+		if i > 0 {
+			b.equal("previous hash", x.Prev, all[i-1].Hash)
+		}
+	}
+	x := all[0]
+	x.Prev, x.Hash = "", ""
+	b.equal("entry", x, journal.AuditEntry{ID: 1, Time: 1, Actor: "d", Address: "127.0.0.1", What: "did", About: "it1", Detail: json.RawMessage(`{"at":1}`)})
+
+	page := func(before int64, n int) []int64 {
+		xs, err := b.AuditBefore(b.Context(), before, n)
+		b.must(err)
+		return auditIDs(xs)
+	}
+	b.equal("the newest", page(0, 2), []int64{6, 5})
+	b.equal("before them", page(5, 9), []int64{4, 3, 2, 1})
+	about, err := b.AuditAbout(b.Context(), "it0")
+	b.must(err)
+	b.equal("about one thing", auditIDs(about), []int64{2, 6})
+}
+
+// auditPruned forgets a beginning, and never what lies behind something young.
+func auditPruned(b *bench) {
+	b.audited(10, 20, 5, 30)
+	b.must(b.Prune(b.Context(), 0, 15))
+	b.equal("left", auditIDs(b.chain(3)), []int64{2, 3, 4})
+	b.must(b.Prune(b.Context(), 0, 15))
+	b.chain(3)
+	b.must(b.Prune(b.Context(), 0, 99))
+	b.chain(0)
+	b.reopen()
+	b.audited(40)
+	b.equal("goes on", auditIDs(b.chain(1)), []int64{5})
+}
+
+func auditKeepsNames(b *bench) {
+	b.must(b.PutDevice(b.Context(), journal.Device{ID: "d", TokenHash: "h", Name: "Firefox on Linux"}))
+	b.audited(1)
+	b.must(b.DeleteDevice(b.Context(), "d"))
+	b.audited(2)
+	all := b.chain(2)
+	b.equal("names", []string{all[0].Name, all[1].Name}, []string{"Firefox on Linux", ""})
+}
+
 func beginTellsOfACrash(b *bench) {
 	begin := func(want bool, when string) {
 		b.Helper()
@@ -891,11 +976,46 @@ func devices(b *bench) {
 	all, err := b.Store.Devices(ctx)
 	b.must(err)
 	b.equal("devices", all, []journal.Device{newer, d})
+	changed := d
+	changed.TokenHash, changed.Scope, changed.Granted, changed.VerifiedAt = "h2", "view", "operate", 7
+	b.must(b.ChangeDevice(ctx, changed, "h"))
+	got, err = b.Device(ctx, "h2")
+	b.must(err)
+	b.equal("changed device", got, changed)
+	b.fails(b.ChangeDevice(ctx, d, "h"), journal.ErrNotFound) // its cookie is not that one any more
 	b.must(b.DeleteDevice(ctx, "d"))
-	_, err = b.Device(ctx, "h")
+	_, err = b.Device(ctx, "h2")
 	b.fails(err, journal.ErrNotFound)
 	b.fails(b.DeleteDevice(ctx, "d"), journal.ErrNotFound)
 	b.fails(b.SeeDevice(ctx, "d", 9), journal.ErrNotFound)
+}
+
+func passkeys(b *bench) {
+	ctx := b.Context()
+	k := journal.Passkey{ID: "k", Host: "nod.example", Name: "phone", Record: json.RawMessage(`{"n":1}`), CreatedAt: 2, UsedAt: 2}
+	older := journal.Passkey{ID: "o", Host: "localhost", Record: json.RawMessage(`{}`), CreatedAt: 1}
+	b.must(b.PutPasskey(ctx, k))
+	b.must(b.PutPasskey(ctx, older))
+	k.Record, k.UsedAt = json.RawMessage(`{"n":2}`), 3
+	b.must(b.PutPasskey(ctx, k))
+	b.reopen()
+	all, err := b.Passkeys(ctx)
+	b.must(err)
+	b.equal("passkeys", all, []journal.Passkey{older, k})
+	b.must(b.DeletePasskey(ctx, "k"))
+	b.fails(b.DeletePasskey(ctx, "k"), journal.ErrNotFound)
+}
+
+func door(b *bench) {
+	ctx := b.Context()
+	for _, want := range []string{"", "one", "two", ""} {
+		b.must(b.PutDoor(ctx, "password", want))
+		b.must(b.PutDoor(ctx, "other", "kept"))
+		b.reopen()
+		got, err := b.Door(ctx, "password")
+		b.must(err)
+		b.equal("what the door keeps", got, want)
+	}
 }
 
 func useAfterClose(b *bench) {
