@@ -173,7 +173,6 @@ var routes = []route{
 
 	{"POST", "/agents/connect", operate, (*Server).connect}, // agent: key of its link
 
-
 	{"GET", "/archive", look, (*Server).archived},
 	{"POST", "/s/:id/archive", operate, (*Server).archive},
 	{"POST", "/s/:id/unarchive", operate, (*Server).unarchive},

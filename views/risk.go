@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,9 +24,15 @@ func WithOwn(ctx context.Context, folders []string) context.Context {
 	return context.WithValue(ctx, ownKey{}, folders)
 }
 
-func marks(ctx context.Context, r state.Request) []risk.Mark {
+func ownOf(ctx context.Context) []string {
 	own, _ := ctx.Value(ownKey{}).([]string)
-	return risk.Marks(r, own...)
+	return own
+}
+
+// risky reports whether every way to approve a request asks for a proof.
+func risky(ctx context.Context, r state.Request) bool {
+	list := options(r, state.OptionApprove)
+	return len(list) > 0 && !slices.ContainsFunc(list, func(o state.ConfirmationOption) bool { return !risk.High(r, o, ownOf(ctx)...) })
 }
 
 // What is longer than this is not read to its end on a small screen, so it is not

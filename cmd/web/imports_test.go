@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"views":          {"state", "state/approvals", "state/risk", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
 
 	"handlers/auth": {"state/journal"},
-	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/snapshot", "static", "views", "views/markdown"},
+	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/risk", "state/snapshot", "static", "views", "views/markdown"},
 
 	"e2e":           {},
 	"e2e/bench":     {},

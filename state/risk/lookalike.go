@@ -17,7 +17,7 @@ func Lookalikes(text string) (marks []Mark) {
 	}
 	add := func(why, what string) {
 		if !slices.ContainsFunc(marks, func(m Mark) bool { return m.Why == why }) {
-			marks = append(marks, Mark{why, shorten(what)})
+			marks = append(marks, Mark{Why: why, What: shorten(what)})
 		}
 	}
 	for _, w := range word.FindAllString(text, -1) {

@@ -17,6 +17,7 @@ import (
 type Mark struct {
 	Why  string // a clause: "it asks for the rights of root"
 	What string // the agent's words that it is about; "" for the whole request
+	Mild bool   // everyday work does it, too: it deserves a look, and no proof of who looks
 }
 
 // Marks returns the reasons to look twice at a request, each once. own are folders
@@ -75,14 +76,20 @@ func Marks(r state.Request, own ...string) []Mark {
 }
 
 // High reports whether an answer to a request lets so much happen that whoever gives
-// it should prove to be the owner: it approves, and either allows more than one run
-// or is given to a request that has marks.
+// it has to prove each time to be there: it approves, and either writes a rule that
+// stays or is given to a request that has a mark which is not mild.
 func High(r state.Request, o state.ConfirmationOption, own ...string) bool {
-	return o.Kind == state.OptionApprove && (state.Value(o.Group) > 0 || len(Marks(r, own...)) > 0)
+	return o.Kind == state.OptionApprove && (state.Value(o.Group) > 1 || slices.ContainsFunc(Marks(r, own...), func(m Mark) bool { return !m.Mild }))
 }
+
+// mild are the reasons of marks that are mild: to fetch something, or to clean up in
+// the folder. Who were asked for a proof of each would soon give it without a look.
+var mild = []string{reaches, deletes, discards}
 
 const (
 	reaches       = "it reaches the network"
+	deletes       = "it deletes files for good"
+	discards      = "it throws away work that is not committed"
 	writesOutside = "it may write outside the folder"
 )
 
@@ -111,7 +118,7 @@ type marker struct {
 // add takes a mark once: of one reason the first words are enough.
 func (m *marker) add(why, what string) {
 	if !slices.ContainsFunc(m.list, func(x Mark) bool { return x.Why == why }) {
-		m.list = append(m.list, Mark{why, what})
+		m.list = append(m.list, Mark{why, what, slices.Contains(mild, why)})
 	}
 }
 
@@ -145,9 +152,9 @@ var commands = list(
 	`(?i)\beval\b|\bbase64\s+(-d|-D|--decode)\b|\bxxd\s+-r\b|\$\{\w+@P\}`, "it runs or unpacks text that is not shown here as it will be",
 	begins+`(sudo|doas|su|pkexec|run0)(\s|$)`, "it asks for the rights of root",
 	`\bgit\b[^;|&\n]*\bpush\b[^;|&\n]*(\s--force\S*|\s-\w*f\w*\b|\s--mirror\b|\s--delete\b|\s-d\b|\s\+\S+|\s:\S+)`, "it overwrites or deletes what others have fetched (a forced push)",
-	`\bgit\b[^;|&\n]*\b(reset\b[^;|&\n]*--hard|clean\b[^;|&\n]*\s-\w*f|checkout\s+(--\s+)?\.(\s|$)|restore\s+\.(\s|$)|stash\s+(drop|clear)|branch\s+-D)\b?`, "it throws away work that is not committed",
-	begins+`rm\s+(-\S+\s+)*-(\w*[rRf]|-recursive|-force)`, "it deletes files for good",
-	begins+`(find\b[^;|\n]*\s-delete\b|shred\b|mkfs\S*|wipefs\b|dd\b[^;|\n]*\bof=|truncate\b|rsync\b[^;|\n]*\s--delete)`, "it deletes files for good",
+	`\bgit\b[^;|&\n]*\b(reset\b[^;|&\n]*--hard|clean\b[^;|&\n]*\s-\w*f|checkout\s+(--\s+)?\.(\s|$)|restore\s+\.(\s|$)|stash\s+(drop|clear)|branch\s+-D)\b?`, discards,
+	begins+`rm\s+(-\S+\s+)*-(\w*[rRf]|-recursive|-force)`, deletes,
+	begins+`(find\b[^;|\n]*\s-delete\b|shred\b|mkfs\S*|wipefs\b|dd\b[^;|\n]*\bof=|truncate\b|rsync\b[^;|\n]*\s--delete)`, "it deletes files for good, or overwrites a disk, by rule and not by name",
 	begins+`(chmod\b[^;|&\n]*\b[0-7]*777\b|chmod\b[^;|&\n]*\+s\b|setcap\b|chattr\b)`, "it opens files to everybody, or gives them more rights",
 	begins+`(crontab|at|launchctl|systemctl|systemd-run|update-rc\.d|schtasks)\b`, "it changes what this machine runs by itself",
 	`(?i)\bgit\b[^;|&\n]*\bconfig\b[^;|&\n]*\b(core\.(hookspath|fsmonitor|sshcommand|pager|editor)|alias\.|credential\.|filter\.|include\.path)`, "it changes what git runs by itself",
