@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -71,5 +72,85 @@ func TestR12HighRisk(t *testing.T) {
 	a := ask(command("ls"))
 	if r, sent := try(a, "accept", "edited", "sudo ls", "confirmed", "yes"); r.status != http.StatusUnprocessableEntity || sent || !strings.Contains(r.body, mark) {
 		t.Errorf("edited into a risk: %d", r.status)
+	}
+}
+
+// TestR41Storm: when more waits than anybody looks at one by one, or more has come
+// within a minute, the session and the first page say so and offer to stop it.
+func TestR41Storm(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	n := 0
+	ask := func() *approvals.Approval {
+		n++
+		return s.ask(id, func(r *state.Request) { r.UpstreamID = fmt.Append(nil, n) })
+	}
+	storm := func(when string, want bool) {
+		t.Helper()
+		for _, path := range []string{"/", "/s/" + id} {
+			page := s.get(s.in, path).body
+			if strings.Contains(page, "asks a lot") != want || strings.Contains(page, "Stop this turn") != want {
+				t.Errorf("%s: %s says that it asks a lot: %v", when, path, !want)
+			}
+		}
+	}
+	var all []*approvals.Approval
+	for range 10 {
+		all = append(all, ask())
+	}
+	storm("ten", false)
+	all = append(all, ask())
+	storm("eleven", true)
+	for _, a := range all[1:] {
+		s.post(s.in, "/approvals/"+a.ID, form(a, "decline"))
+	}
+	storm("one is left", false)
+	for range 10 {
+		a := ask()
+		s.post(s.in, "/approvals/"+a.ID, form(a, "decline"))
+	}
+	storm("twenty-one within a minute, of which one waits", true)
+	if page := s.get(s.in, "/").body; !strings.Contains(page, "1 request waits, and 21 came within a minute.") {
+		t.Error("the first page does not say how many")
+	}
+	if page := s.get(s.looks(), "/").body; !strings.Contains(page, "asks a lot") || strings.Contains(page, "Stop this turn") {
+		t.Error("who may look and no more is offered to stop it, or not told")
+	}
+	if r := s.post(s.in, "/s/"+id+"/stop", nil); r.status != http.StatusSeeOther {
+		t.Errorf("to stop it: %d", r.status)
+	}
+	storm("stopped", false)
+}
+
+// TestR13Hosts: of every address on a card it is told whose it is, in the form that
+// the network uses and as it reads, and a name that imitates another is marked.
+func TestR13Hosts(t *testing.T) {
+	s := newSite(t)
+	for host, says := range map[string][]string{
+		"shop.p\u0430ypal.com":   {`shop.<b class="host">xn--pypal-4ve.com</b>`, "“shop.p\u0430ypal.com”", "Latin and Cyrillic"},
+		"shop.xn--pypal-4ve.com": {`shop.<b class="host">xn--pypal-4ve.com</b>`, "“shop.p\u0430ypal.com”", "Latin and Cyrillic"},
+		"paypal.com.evil.co.uk":  {`paypal.com.<b class="host">evil.co.uk</b>`},
+		"paypal.com@evil.test":   {`<b class="host">evil.test</b>`},
+		"b\u00fccher.example":    {`<b class="host">xn--bcher-kva.example</b>`, "“b\u00fccher.example”"},
+	} {
+		id := s.session()
+		for _, ask := range []func(*state.Request){
+			func(r *state.Request) { r.Input = "curl https://" + host + "/x" },
+			func(r *state.Request) {
+				r.Input, r.Details = "", []state.Detail{{Label: "Address", Text: "https://" + host + "/x"}}
+			},
+		} {
+			a := s.ask(id, ask)
+			page := s.get(s.in, "/s/"+id).body
+			for _, want := range says {
+				if !strings.Contains(page, want) {
+					t.Errorf("%q: the card lacks %q", host, want)
+				}
+			}
+			if len(says) < 3 && strings.Contains(page, "may not be what it looks like") {
+				t.Errorf("%q is marked", host)
+			}
+			s.hub.Resolved(t.Context(), s.uri(id), "e1", a.Request.UpstreamID, state.EndedAnswered)
+		}
 	}
 }

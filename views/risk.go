@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -61,10 +62,22 @@ const (
 )
 
 // asksALot reports whether a session asks more than a person can look at with care.
-// The newest request tells what time it is, so that the same state always shows the
-// same page.
 func asksALot(s snapshot.Session) bool {
-	waiting, newest, recent := 0, int64(0), 0
+	waiting, recent := askedLately(s)
+	return waiting > manyWaiting || waiting > 0 && recent > manyAMinute
+}
+
+// askedWords tells how much that is.
+func askedWords(s snapshot.Session) string {
+	waiting, recent := askedLately(s)
+	return fmt.Sprintf("%s, and %d came within a minute.", plural(waiting, "request waits", "requests wait"), recent)
+}
+
+// askedLately counts the requests that wait, and those that came in the minute before the
+// newest: that one tells what time it is, so that the same state always shows the
+// same page.
+func askedLately(s snapshot.Session) (waiting, recent int) {
+	newest := int64(0)
 	for _, a := range s.Approvals {
 		newest = max(newest, a.AskedAt)
 		if a.State == approvals.Pending {
@@ -76,7 +89,7 @@ func asksALot(s snapshot.Session) bool {
 			recent++
 		}
 	}
-	return waiting > manyWaiting || waiting > 0 && recent > manyAMinute
+	return waiting, recent
 }
 
 // hostOf tells whose an address is: its host in the form that the network uses, and

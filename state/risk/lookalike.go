@@ -5,13 +5,20 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/net/idna"
 )
 
 // Lookalikes returns the words of a text that may read as something else: letters
-// of several alphabets in one word, a word of another alphabet of which every
+// of several alphabets in one word (also where a host's name spells them in ASCII), a word of another alphabet of which every
 // letter looks like a Latin one, letters in disguise, and signs that look like those
 // which shells and addresses are made of.
 func Lookalikes(text string) (marks []Mark) {
+	for _, label := range punycode.FindAllString(text, -1) {
+		if reads, err := idna.Punycode.ToUnicode(strings.ToLower(label)); err == nil {
+			text += " " + reads
+		}
+	}
 	if isASCII(text) {
 		return nil
 	}
@@ -38,6 +45,9 @@ func Lookalikes(text string) (marks []Mark) {
 	}
 	return marks
 }
+
+// punycode is a part of a host's name that stands for letters beyond ASCII.
+var punycode = regexp.MustCompile(`(?i)\bxn--[a-z0-9-]+`)
 
 // word is letters, what belongs to them, and digits.
 var word = regexp.MustCompile(`[\p{L}\p{M}\p{Nd}\x{1D400}-\x{1D7FF}\x{FF10}-\x{FF19}]+`)

@@ -104,11 +104,12 @@ func TestR24Others(t *testing.T) {
 	}
 }
 
-// TestT13Lookalikes: what looks like Latin and is not is marked, and what people
+// TestR13Lookalikes: what looks like Latin and is not is marked, and what people
 // write in their own languages is not.
-func TestT13Lookalikes(t *testing.T) {
+func TestR13Lookalikes(t *testing.T) {
 	for text, why := range map[string]string{
 		"curl https://p\u0430ypal.com": "Latin and Cyrillic", "/usr/bin/\u0441\u043e\u0440\u0443": "Cyrillic letters that all look like Latin", "l\u0455 -la": "Latin and Cyrillic", "g\u03bfogle.com": "Latin and Greek",
+		"curl https://shop.xn--pypal-4ve.test/x": "Latin and Cyrillic", "curl XN--80AK6AA92E.com": "all look like Latin", "curl https://xn--bcher-kva.example": "", "https://xn--p1ai.xn--p1ai": "", "xn--": "",
 		"rm \u2013rf x": "disguise", "https:\u2215\u2215x": "disguise", "\uff52\uff4d -rf": "disguise", "\U0001d41c\U0001d42e\U0001d42b\U0001d425 x": "disguise", "a\u037e b": "disguise",
 		"cat Документы/отчёт.txt": "", "cat 日本語PDFファイル.txt": "", "echo Grüße": "", "cat ελληνικά.txt": "", "ls": "", "echo 한국어": "", "echo naïve café": "", "echo עברית": "",
 	} {
@@ -124,8 +125,8 @@ func TestT13Lookalikes(t *testing.T) {
 	}
 }
 
-// TestT12Padding: whatever blanks it is made of.
-func TestT12Padding(t *testing.T) {
+// TestR13Padding: whatever blanks it is made of.
+func TestR13Padding(t *testing.T) {
 	for _, blank := range []string{" ", "\t", "\n", "\u2003", "\u00a0", " \n"} {
 		if got := whys(state.Request{Input: "ls" + strings.Repeat(blank, 5000) + "x"}); !has(got, "long run of blanks") {
 			t.Errorf("%q: %q", blank, got)
