@@ -38,7 +38,8 @@ type agent struct {
 	hub     *hub.Hub
 	answers []state.Decision
 	fail    error
-	deaf    error // what Answer returns
+	deaf    error         // what Answer returns
+	slow    chan struct{} // unless nil, Answer puts something in and waits until it can do so again
 
 	created  []state.NewSession
 	settings []state.Setting
@@ -100,6 +101,10 @@ func (a *agent) Connect(_ context.Context, key string) error {
 
 func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
 	a.answers = append(a.answers, d)
+	if a.slow != nil {
+		a.slow <- struct{}{}
+		a.slow <- struct{}{}
+	}
 	return a.deaf
 }
 
