@@ -80,11 +80,15 @@ var (
 	ErrAnswers     = errors.New("an answer is not of the form that is asked for")
 )
 
-// New returns a pending approval for r. A request that is not Faithful, or that
-// its adapter warns of, keeps only the options that deny it.
+// New returns a pending approval for r. A request that is not Faithful, that its
+// adapter warns of, or that tells nothing of what it is about keeps only the options
+// that deny it.
 func New(r state.Request, now int64) *Approval {
 	if err := Faithful(r.Params); err != nil {
 		r.Caution = "The agent's request is ambiguous: " + err.Error() + ". What is shown may not be what would happen, so it cannot be approved."
+	}
+	if r.Caution == "" && (r.Kind == state.RequestCommand || r.Kind == state.RequestFileChange) && r.Input == "" && r.Diff == "" && len(r.Details) == 0 {
+		r.Caution = "No details given: the agent does not say what it would do, so it cannot be approved."
 	}
 	if r.Caution != "" {
 		r.Options = slices.DeleteFunc(slices.Clone(r.Options), func(o state.ConfirmationOption) bool { return o.Kind != state.OptionDeny })

@@ -276,6 +276,22 @@ func TestR4AmbiguousRequestCanOnlyBeDenied(t *testing.T) {
 	}
 }
 
+// TestC09NoDetails: what tells nothing of itself can only be denied.
+func TestC09NoDetails(t *testing.T) {
+	for _, kind := range []state.RequestKind{state.RequestCommand, state.RequestFileChange} {
+		r := request()
+		r.Kind, r.Input, r.Diff = kind, "", ""
+		a := New(r, 1)
+		if !strings.Contains(a.Request.Caution, "No details given") || len(a.Request.Options) != 1 || a.Request.Options[0].Kind != state.OptionDeny {
+			t.Errorf("%s: %+v", kind, a.Request)
+		}
+		r.Details = []state.Detail{{Label: "Host", Text: "x.test"}}
+		if a := New(r, 1); a.Request.Caution != "" || len(a.Request.Options) != 2 {
+			t.Errorf("%s with details: %+v", kind, a.Request)
+		}
+	}
+}
+
 // TestReasonAndAnswers: a decision carries only what its request takes.
 func TestReasonAndAnswers(t *testing.T) {
 	r := request()
