@@ -296,12 +296,55 @@ func TestEditBeforeApproving(t *testing.T) {
 	if got := eval[string](b, "document.querySelector('.tool .edits .a').textContent"); got != "+"+was+" -v" {
 		t.Errorf("the transcript shows %q", got)
 	}
+	session := eval[string](b, "location.href")
+	b.goTo(w.base + "/audit")
+	b.click("a[href^='/audit/']")
+	b.untilText("main", "Edited before it was approved")
+	b.untilText("main", was+" -v")
+	b.goTo(session)
+	b.until("the session", "document.querySelector('.tool .edits')")
 	if kept := eval[int](b, "Object.keys(sessionStorage).filter(k => k.startsWith('draft')).length"); kept > 0 {
 		t.Errorf("%d drafts outlive their cards", kept)
 	}
 	if c := b.complaints(); len(c) > 0 {
 		t.Errorf("the browser complains: %q", c)
 	}
+}
+
+// TestFormDraft: what was filled in outlives a reload, but for a secret, and goes when
+// it was sent.
+func TestFormDraft(t *testing.T) {
+	_, _, b, s := onCards(t, phone)
+	answer, _ := s.ask("item/tool/requestUserInput", object{"itemId": "q", "questions": []any{
+		object{"id": "colour", "header": "h", "question": "Which colour?", "isOther": true, "options": []any{object{"label": "red", "description": ""}, object{"label": "blue", "description": ""}}},
+		object{"id": "why", "header": "h", "question": "Why?"},
+		object{"id": "key", "header": "h", "question": "Which key?", "isSecret": true},
+	}})
+	b.until("the card", "document.querySelector('.card form')")
+	b.click("[name='q.colour'][value=blue]")
+	type_ := func(name, text string) {
+		b.run(fmt.Sprintf("(f => { f.value = %q; f.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector('[name=%q]'))", text, name))
+	}
+	type_("t.why", "it is calm")
+	type_("t.key", "hunter2")
+	if eval[bool](b, "JSON.stringify(sessionStorage).includes('hunter2')") {
+		t.Error("a secret is kept")
+	}
+	b.do(reload)
+	b.until("what was typed", "document.querySelector('[name=\"t.why\"]')?.value === 'it is calm' && document.querySelector('[name=\"q.colour\"][value=blue]').checked")
+	type_("t.key", "hunter2")
+	b.click(".card .approve")
+	if !eval[bool](b, "Boolean(document.querySelector('.fate'))") { // some of it was out of view
+		b.until("the answer, or the page that shows it once more", "document.querySelector('.fate, main.narrow')")
+		if eval[bool](b, "Boolean(document.querySelector('main.narrow'))") {
+			type_("t.key", "hunter2")
+			b.click("main.narrow .approve")
+		}
+	}
+	if got := string(<-answer); !strings.Contains(got, "it is calm") || !strings.Contains(got, "blue") || !strings.Contains(got, "hunter2") {
+		t.Errorf("the agent was told %s", got)
+	}
+	b.until("no draft", "Object.keys(sessionStorage).filter(k => k.startsWith('draft')).length === 0")
 }
 
 // TestR15Spoofs: fifty messages that imitate what nod shows give a person nothing

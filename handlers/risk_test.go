@@ -154,3 +154,34 @@ func TestR13Hosts(t *testing.T) {
 		}
 	}
 }
+
+// TestR14Large: what is longer than anybody reads on a phone is for larger screens
+// alone, wherever on the card it stands, and the card and the page that asks once more
+// say so.
+func TestR14Large(t *testing.T) {
+	s := newSite(t)
+	for name, c := range map[string]struct {
+		text  string
+		large bool
+	}{
+		"long lines": {strings.Repeat("x", 60<<10), false}, "longer": {strings.Repeat("x", 64<<10+1), true},
+		"many lines": {strings.Repeat("x\n", 390), false}, "more": {strings.Repeat("x\n", 401), true},
+	} {
+		for where, put := range map[string]func(*state.Request){
+			"the command": func(r *state.Request) { r.Input = c.text },
+			"a change":    func(r *state.Request) { r.Diff = "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+" + c.text },
+			"a detail":    func(r *state.Request) { r.Details = []state.Detail{{Label: "With", Text: c.text}} },
+		} {
+			id := s.session()
+			a := s.ask(id, put)
+			card := s.get(s.in, "/s/"+id).body
+			confirm := s.post(s.in, "/approvals/"+a.ID, form(a, "accept")).body
+			if got := strings.Contains(card, `class="card large"`); got != c.large || strings.Contains(card, "too long to be looked at on a small screen") != c.large {
+				t.Errorf("%s, %s: the card is large: %v", where, name, got)
+			}
+			if got := strings.Contains(confirm, `class="narrow wide large"`); got != c.large {
+				t.Errorf("%s, %s: the second page is large: %v", where, name, got)
+			}
+		}
+	}
+}
