@@ -65,6 +65,14 @@ func Marks(r state.Request, own ...string) []Mark {
 		}
 	}
 	for _, text := range words {
+		if hidden.MatchString(joined.ReplaceAllString(text, "")) {
+			m.add("it holds characters that cannot be seen", "")
+		}
+	}
+	if turned.MatchString(diff) {
+		m.add("it holds characters that turn text around, so that it reads as another", "")
+	}
+	for _, text := range words {
 		for _, l := range Lookalikes(text) {
 			m.add(l.Why, l.What)
 		}
@@ -95,6 +103,15 @@ const (
 
 // maxRead is how many bytes of a request are read: a page is drawn meanwhile.
 const maxRead = 256 << 10
+
+// hidden are characters that show nothing, or change how others show; joined are
+// those of pictures that are made of several. In a file more of them are at home, so
+// there only those count that turn text around.
+var (
+	hidden = regexp.MustCompile(`[\p{Cf}\p{Co}\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{2028}\x{2029}\x{3164}\x{ffa0}\x{fe00}-\x{fe0e}\x{e0100}-\x{e01ef}]`)
+	joined = regexp.MustCompile(`[\x{2600}-\x{27bf}\x{1f000}-\x{1faff}]\x{fe0f}?\x{200d}`)
+	turned = regexp.MustCompile(`[\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
+)
 
 // maxPadding is more blanks in a row than code is indented by.
 const maxPadding = 60

@@ -125,6 +125,26 @@ func TestR13Lookalikes(t *testing.T) {
 	}
 }
 
+// TestR13Hidden: what cannot be seen is marked, and pictures, tabs and line ends are
+// not.
+func TestR13Hidden(t *testing.T) {
+	for text, want := range map[string]bool{
+		"ls \u202egnp.exe": true, "l\u200bs": true, "l\u200ds": true, "ls\x1b[2K": true, "ls\x00": true, "ls\u00ad": true, "ls \U000e0041": true, "ls\u3164": true, "a\u2066b": true, "ls\u009b": true,
+		"ls\t-l\r\nls": false, "echo \U0001f468\u200d\U0001f469\u200d\U0001f467": false, "echo \u2764\ufe0f": false, "echo caf\u00e9": false,
+	} {
+		for where, r := range map[string]state.Request{"input": {Input: text}, "folder": {Cwd: text}, "detail": {Details: []state.Detail{{Text: text}}}} {
+			if got := has(whys(r), "cannot be seen"); got != want {
+				t.Errorf("%q as %s: %v", text, where, got)
+			}
+		}
+	}
+	for diff, want := range map[string]bool{"+if x {\u2066 // \u2069\u202e": true, "+\ufeffpackage x": false} {
+		if got := has(whys(state.Request{Diff: diff}), "turn text around"); got != want {
+			t.Errorf("%q: %v", diff, got)
+		}
+	}
+}
+
 // TestR13Padding: whatever blanks it is made of.
 func TestR13Padding(t *testing.T) {
 	for _, blank := range []string{" ", "\t", "\n", "\u2003", "\u00a0", " \n"} {
