@@ -69,11 +69,12 @@ func (r *Request) SameAs(other Request) bool {
 }
 
 // Edited returns a request of which a person has changed the input; "" leaves it as it is.
-func (r Request) Edited(input string) Request {
+func (r *Request) Edited(input string) Request {
+	n := *r
 	if input != "" {
-		r.Input = input
+		n.Input = input
 	}
-	return r
+	return n
 }
 
 // Option returns the option of that id.
