@@ -530,6 +530,7 @@ func (b *browser) goTo(address string) {
 // view and waited for: a card has to stand still for a moment first.
 func (b *browser) click(selector string) {
 	b.t.Helper()
+	b.run("window.aim = null")
 	b.until("a button that can be used", fmt.Sprintf(`(e => {
 		if (!e?.matches('.approve')) return true;
 		if (window.aim !== e) { e.scrollIntoViewIfNeeded(); window.aim = e; window.calm = 0; }
