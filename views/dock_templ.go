@@ -185,7 +185,7 @@ func asksALotNote(s snapshot.Session, named bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if s.State.ActiveTurn != nil && s.Parent == "" && ViewOnly(ctx) == "" {
+		if s.State.ActiveTurn != nil && s.Parent == "" && s.Link.Offers.ReadOnly == "" && ViewOnly(ctx) == "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<form method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
