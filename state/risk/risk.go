@@ -109,7 +109,7 @@ const (
 // maxRead is how many bytes of a text are read, and maxDiff of a change, of which the
 // names of the files matter alone: a page is drawn meanwhile.
 const (
-	maxRead = 64 << 10
+	maxRead = 32 << 10
 	maxDiff = 256 << 10
 )
 
