@@ -1,11 +1,13 @@
 package handlers
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"nod/handlers/auth"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/snapshot"
@@ -43,11 +45,12 @@ func (s *Server) decide(c echo.Context) error {
 		if wrong := a.Request.Questions.Wrong(d.Answers); len(wrong) > 0 && a.State == approvals.Pending {
 			return s.render(c, http.StatusUnprocessableEntity, views.AnswersPage(v, answeredOn(c, v), a, d.Answers, wrong))
 		}
-		ask := c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
-		if ask && c.FormValue("confirmed") == "" && a.State == approvals.Pending {
-			return s.render(c, http.StatusOK, views.ConfirmPage(views.Confirm{
-				Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: d.EditedInput, Answers: d.Answers,
-			}))
+		prove := risky(a.Request, o) || !s.Auth.Fresh(device(c))
+		ask := prove || c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
+		if ask && a.State == approvals.Pending {
+			if done, err := s.confirmed(c, a, v, o, d, prove); !done || err != nil {
+				return err
+			}
 		}
 	}
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
@@ -59,6 +62,40 @@ func (s *Server) decide(c echo.Context) error {
 	}
 	s.Log.Error("a decision was not recorded", "approval", a.ID, "err", err)
 	return problemJournal
+}
+
+// risky reports whether an answer asks for more than a logged-in browser, each time:
+// it writes a rule that stays, or what it allows is dangerous by itself.
+func risky(_ state.Request, o state.ConfirmationOption) bool { return state.Value(o.Group) > 1 }
+
+// confirmed reports whether a person has seen the whole of what they allow on a page
+// of its own, and has proved to be there if prove is set. If not, it shows that page.
+func (s *Server) confirmed(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, d state.Decision, prove bool) (bool, error) {
+	page := views.Confirm{Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: d.EditedInput, Answers: d.Answers}
+	status := http.StatusOK
+	if prove {
+		challenge := approvals.Challenge(a, d)
+		asked, err := s.proofAsked(c, challenge)
+		if err != nil {
+			return false, err
+		}
+		page.Proof = &asked
+		if c.FormValue("confirmed") != "" {
+			err := s.Auth.Verify(c.Request().Context(), c.Request(), device(c), proof(c), challenge)
+			switch {
+			case errors.Is(err, auth.ErrNoProof):
+				asked.Problem, status = "Nothing was sent: show first that it is you.", http.StatusUnprocessableEntity
+			case errors.Is(err, auth.ErrBadProof):
+				s.Log.Warn("a proof was refused", "device", device(c).ID, "approval", a.ID, "err", err)
+				asked.Problem, status = problemProof.Title+". "+problemProof.Next, problemProof.Status
+			default:
+				return err == nil, err
+			}
+		}
+	} else if c.FormValue("confirmed") != "" {
+		return true, nil
+	}
+	return false, s.render(c, status, views.ConfirmPage(page))
 }
 
 // answeredOn is the session on whose page the answer was given: a sub-agent's

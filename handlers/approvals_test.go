@@ -241,7 +241,7 @@ func TestPermanentRule(t *testing.T) {
 	if page := again("acceptForSession"); strings.Contains(page, "&lt;push&gt;") || !strings.Contains(page, "This allows more than one run") {
 		t.Errorf("%s", page)
 	}
-	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "rule", "confirmed", "yes")); r.status != http.StatusSeeOther || s.agent.answers[0].OptionID != "rule" {
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "rule", "confirmed", "yes", "code", s.code())); r.status != http.StatusSeeOther || s.agent.answers[0].OptionID != "rule" {
 		t.Errorf("%d", r.status)
 	}
 }

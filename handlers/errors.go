@@ -8,9 +8,11 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"nod/handlers/auth"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/hub"
+	"nod/state/journal"
 	"nod/views"
 )
 
@@ -28,8 +30,20 @@ func (e *userError) Error() string { return e.Code + ": " + e.Title }
 var (
 	problemLogin = &userError{"not-logged-in", http.StatusUnauthorized, "Please log in",
 		"Open the link that nod printed in its terminal, or get another with “nod login-url”."}
+	problemPassword = &userError{"wrong-password", http.StatusUnauthorized, "That is not the password",
+		"Try again, or log in with a link of “nod login-url”."}
+	problemPasskey = &userError{"wrong-passkey", http.StatusUnauthorized, "That passkey is not known here",
+		"Try again, or log in with a link of “nod login-url”."}
 	problemToken = &userError{"login-failed", http.StatusUnauthorized, "That login link does not work",
 		"A link works once and for ten minutes. Get another with “nod login-url”."}
+	problemLooks = &userError{"may-only-look", http.StatusForbidden, "This browser may look and not touch",
+		"Let it operate under Devices, on a browser that may; or log in here with a link of “nod login-url”."}
+	problemProof = &userError{"not-proved", http.StatusForbidden, "That does not show that it is you",
+		"Nothing was sent. A code of “nod verify” works once and for five minutes; get another."}
+	problemName = &userError{"no-name", http.StatusUnprocessableEntity, "That is not a name that fits in a list",
+		"Nothing was changed. Give it one to sixty characters."}
+	problemPair = &userError{"no-such-code", http.StatusNotFound, "This code does not work any more",
+		"A code can be scanned once, within a minute and a half, and three wrong numbers end it. Let “Devices” on the other screen show another."}
 	problemHost = &userError{"wrong-host", http.StatusMisdirectedRequest, "nod does not answer to this name",
 		"Use 127.0.0.1 or localhost with nod's port, or add the name to public_hosts in the configuration."}
 	problemCrossSite = &userError{"cross-site", http.StatusForbidden, "This request came from another site",
@@ -89,6 +103,8 @@ var known = []struct {
 	{approvals.ErrNotEditable, problemOption},
 	{approvals.ErrReason, problemReason},
 	{approvals.ErrAnswers, problemAnswers},
+	{auth.ErrNoOffer, problemPair},
+	{journal.ErrNotFound, problemNoPage},
 	{state.ErrReasonLost, problemReasonLost},
 	{state.ErrAnsweredElsewhere, problemElsewhere},
 	{echo.ErrNotFound, problemNoPage},

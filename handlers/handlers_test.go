@@ -143,7 +143,7 @@ func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 	for _, f := range change {
 		f(&cfg)
 	}
-	s.auth = auth.New(store, s.port, cfg.BasePath)
+	s.auth = auth.New(auth.Config{Store: store, Port: s.port, BasePath: cfg.BasePath, Secure: Secure})
 	cfg.Auth, cfg.Agents = s.auth, s.agent
 	server := New(cfg)
 	s.srv = &httptest.Server{Listener: l, Config: NewHTTPServer(server)}
@@ -295,10 +295,18 @@ func form(a *approvals.Approval, option string, more ...string) url.Values {
 	return f
 }
 
+// filledIn makes an address of a route's path.
+func filledIn(path string) string {
+	return strings.NewReplacer(":id", "x", ":name", "x", ":turn", "0", ":part", "0", ":file", "0").Replace(path)
+}
+
 // TestR1EveryRouteNeedsALogin walks the routes that echo really has.
 func TestR1EveryRouteNeedsALogin(t *testing.T) {
 	s := newSite(t)
-	exempt := map[string]bool{"GET /healthz": true, "GET /static/:name": true, "GET /login": true, "POST /login": true}
+	exempt := map[string]bool{
+		"GET /healthz": true, "GET /static/:name": true, "GET /login": true, "POST /login": true,
+		"GET /join": true, "POST /join": true, "GET /join/wait": true,
+	}
 	all := s.srv.Config.Handler.(*Server).echo.Routes()
 	if len(all) < len(routes) {
 		t.Fatalf("%d routes", len(all))
@@ -307,7 +315,7 @@ func TestR1EveryRouteNeedsALogin(t *testing.T) {
 		if exempt[r.Method+" "+r.Path] || r.Method == "echo_route_not_found" {
 			continue
 		}
-		path := strings.NewReplacer(":id", "x", ":name", "x").Replace(r.Path)
+		path := filledIn(r.Path)
 		var got reply
 		if r.Method == http.MethodPost {
 			got = s.post(s.out, path, nil)
@@ -502,8 +510,8 @@ func TestR11Devices(t *testing.T) {
 	}
 }
 
-// TestLoginEndsTheOldSession: a session that somebody planted dies at login.
-func TestLoginEndsTheOldSession(t *testing.T) {
+// TestR11LoginEndsTheOldSession: a session that somebody planted dies at login.
+func TestR11LoginEndsTheOldSession(t *testing.T) {
 	s := newSite(t)
 	u, _ := url.Parse(s.srv.URL)
 	old := s.in.Jar.Cookies(u)

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"nod/handlers/auth"
+	"nod/state/journal"
 	"nod/static"
 	"nod/views"
 )
@@ -28,13 +29,36 @@ func (s *Server) static(c echo.Context) error {
 	return c.Blob(http.StatusOK, mime.TypeByExtension(path.Ext(name)), b)
 }
 
-func (s *Server) loginForm(c echo.Context) error { return s.render(c, http.StatusOK, views.Login("")) }
+func (s *Server) loginForm(c echo.Context) error { return s.showLogin(c, http.StatusOK, "") }
 
+func (s *Server) showLogin(c echo.Context, status int, problem string) error {
+	p, err := s.proofAsked(c, s.Auth.Challenge())
+	if err != nil {
+		return err
+	}
+	return s.render(c, status, views.Login(p, problem))
+}
+
+// login lets in who has a link of the terminal, a passkey, or the password.
 func (s *Server) login(c echo.Context) error {
-	cookie, err := s.Auth.Login(c.Request().Context(), c.Request(), c.FormValue("token"))
-	if errors.Is(err, auth.ErrBadToken) {
-		return s.render(c, problemToken.Status, views.Login(problemToken.Title+". "+problemToken.Next))
-	} else if err != nil {
+	wrong := problemToken
+	enter := func() (*http.Cookie, journal.Device, error) {
+		return s.Auth.Login(c.Request().Context(), c.Request(), c.FormValue("token"))
+	}
+	if p := proof(c); p.Password != "" || p.Assertion != "" {
+		if wrong = problemPassword; p.Assertion != "" {
+			wrong = problemPasskey
+		}
+		enter = func() (*http.Cookie, journal.Device, error) {
+			return s.Auth.LoginByProof(c.Request().Context(), c.Request(), p)
+		}
+	}
+	cookie, _, err := enter()
+	switch {
+	case errors.Is(err, auth.ErrBadToken), errors.Is(err, auth.ErrBadProof):
+		s.Log.Warn("a login failed", "code", wrong.Code, "err", err)
+		return s.showLogin(c, wrong.Status, wrong.Title+". "+wrong.Next)
+	case err != nil:
 		return err
 	}
 	c.SetCookie(cookie)
@@ -45,7 +69,7 @@ func (s *Server) logout(c echo.Context) error {
 	if err := s.Auth.Revoke(c.Request().Context(), device(c).ID); err != nil {
 		return err
 	}
-	c.SetCookie(s.Auth.Forget())
+	c.SetCookie(s.Auth.Forget(c.Request()))
 	return s.goTo(c, "/login")
 }
 

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -38,6 +37,10 @@ func reachOf(r *http.Request) reach {
 	how, _ := r.Context().Value(reachKey{}).(reach)
 	return how
 }
+
+// Secure reports whether the browser that sent a request speaks TLS, with nod or
+// with a trusted proxy.
+func Secure(r *http.Request) bool { return reachOf(r).Secure }
 
 // reached finds out how a request came, before anything else is asked of it.
 func (s *Server) reached(next http.Handler) http.Handler {
@@ -100,22 +103,14 @@ func addressOf(text string) netip.Addr {
 const strangeProxy = "A proxy at %s passes on requests, and nod does not believe what it says of them: whose they are, and that they came over TLS. " +
 	"If it is yours, name its address in trusted_proxies and start nod again; docs/phone.md tells more."
 
-// plainly are the routes with a form that can be sent over any network: to come in,
-// to look on, and to leave.
-var plainly = []string{"/login", "/logout"}
-
-// changes are the pages that are nothing but a form.
-var changes = []string{"/new", "/s/:id/rename", "/s/:id/do/:operation", "/s/:id/delete"}
-
 // overNetwork refuses what changes something, and the forms for it, where somebody
 // could read along. It tells the owner of a proxy that nod does not trust, and only
 // when somebody came through it who is logged in: anybody can claim to be one.
 func (s *Server) overNetwork(r route) echo.MiddlewareFunc {
-	needed := r.method != http.MethodGet && !slices.Contains(plainly, r.path) || slices.Contains(changes, r.path)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			how := reachOf(c.Request())
-			if needed && !how.control() {
+			if r.scope >= operate && !how.control() {
 				return problemTLS
 			}
 			if how.Proxy.IsValid() && r.scope != public && s.strange.CompareAndSwap(nil, &how.Proxy) {

@@ -48,6 +48,8 @@ type Hub interface {
 	Archive(ctx context.Context, id string, archived bool) error
 	Delete(ctx context.Context, id string) error
 	Readmit(uri string)
+	Tell(sentence string)
+	Hush()
 	Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error)
 }
 
@@ -91,8 +93,10 @@ type Server struct {
 type scope int
 
 const (
-	public   scope = iota // anybody who reaches the port
-	operator              // a logged-in device
+	public  scope = iota // anybody who reaches the port
+	look                 // a device that is in
+	operate              // a device that is in and may operate
+	own                  // the same, whose person has just proved to be there
 )
 
 type route struct {
@@ -107,48 +111,66 @@ var routes = []route{
 	{"GET", "/healthz", public, (*Server).health},
 	{"GET", "/static/:name", public, (*Server).static},
 	{"GET", "/login", public, (*Server).loginForm},
-	{"POST", "/login", public, (*Server).login},
-	{"POST", "/logout", operator, (*Server).logout},
+	{"POST", "/login", public, (*Server).login},   // token, password or assertion
+	{"GET", "/join", public, (*Server).joinForm},  // what a scanned code leads to
+	{"POST", "/join", public, (*Server).join},     // token
+	{"GET", "/join/wait", public, (*Server).wait}, // with the cookie of the one before
+	{"POST", "/logout", look, (*Server).logout},
 
-	{"GET", "/devices", operator, (*Server).devices},
-	{"POST", "/devices/:id/end", operator, (*Server).endDevice}, // id: of a device
-	{"POST", "/devices/end-others", operator, (*Server).endOthers},
+	{"GET", "/devices", operate, (*Server).devices},
+	{"POST", "/devices/:id/end", operate, (*Server).endDevice},   // id: of a device
+	{"POST", "/devices/:id/name", operate, (*Server).nameDevice}, // name
+	{"POST", "/devices/:id/look", operate, (*Server).letLook},    // and no more
+	{"POST", "/devices/:id/operate", own, (*Server).letOperate},
+	{"POST", "/devices/end-others", operate, (*Server).endOthers},
+	{"POST", "/pair", own, (*Server).offer},
+	{"GET", "/pair/:offer", operate, (*Server).offered},
+	{"POST", "/pair/:offer", operate, (*Server).confirmPair}, // number
+	{"GET", "/verify", operate, (*Server).verifyForm},        // ?next=path
+	{"POST", "/verify", operate, (*Server).verify},           // a proof; next
+	{"GET", "/password", own, (*Server).passwordForm},
+	{"POST", "/password", own, (*Server).setPassword}, // password, again
+	{"GET", "/passkeys/new", own, (*Server).passkeyForm},
+	{"POST", "/passkeys", own, (*Server).addPasskey}, // attestation, name
+	{"POST", "/passkeys/:key/remove", own, (*Server).removePasskey},
 
-	{"GET", "/", operator, (*Server).inbox},
-	{"GET", "/live", operator, (*Server).inboxLive},
+	{"POST", "/notices/end", operate, (*Server).endNotices},
 
-	{"GET", "/new", operator, (*Server).newForm},
-	{"POST", "/new", operator, (*Server).create},
+	{"GET", "/", look, (*Server).inbox},
+	{"GET", "/live", look, (*Server).inboxLive},
 
-	{"GET", "/s/:id", operator, (*Server).session},                 // id: of a session
-	{"GET", "/s/:id/live", operator, (*Server).sessionLive},        // ?since=cursor
-	{"POST", messagesPath, operator, (*Server).message},            // text, paths, images; how: steer, queue or nothing
-	{"POST", "/s/:id/stop", operator, (*Server).stop},              // queue: empty or nothing
-	{"POST", "/s/:id/queued/:message", operator, (*Server).queued}, // do: send, steer, remove or edit; text
-	{"GET", "/s/:id/rename", operator, (*Server).renameForm},
-	{"POST", "/s/:id/rename", operator, (*Server).rename},                               // title
-	{"GET", "/s/:id/do/:operation", operator, (*Server).operationForm},                  // operation: by its name
-	{"POST", "/s/:id/do/:operation", operator, (*Server).operate},                       // what it asks for
-	{"GET", "/s/:id/find", operator, (*Server).find},                                    // ?q=text
-	{"GET", "/s/:id/before/:turn/:part", operator, (*Server).earlier},                   // both counted from 0
-	{"GET", "/s/:id/turns/:turn/parts/:part", operator, (*Server).whole},                // counted from 0
-	{"GET", "/s/:id/turns/:turn/parts/:part/files", operator, (*Server).partFiles},      // ?from=file
-	{"GET", "/s/:id/turns/:turn/parts/:part/files/:file", operator, (*Server).partFile}, // ?from=line
+	{"GET", "/new", operate, (*Server).newForm},
+	{"POST", "/new", operate, (*Server).create},
 
-	{"GET", "/older", operator, (*Server).older},   // ?agent=provider&q=text&cursor=
-	{"POST", "/older", operator, (*Server).recall}, // agent, session: its URI
+	{"GET", "/s/:id", look, (*Server).session},                    // id: of a session
+	{"GET", "/s/:id/live", look, (*Server).sessionLive},           // ?since=cursor
+	{"POST", messagesPath, operate, (*Server).message},            // text, paths, images; how: steer, queue or nothing
+	{"POST", "/s/:id/stop", operate, (*Server).stop},              // queue: empty or nothing
+	{"POST", "/s/:id/queued/:message", operate, (*Server).queued}, // do: send, steer, remove or edit; text
+	{"GET", "/s/:id/rename", operate, (*Server).renameForm},
+	{"POST", "/s/:id/rename", operate, (*Server).rename},                            // title
+	{"GET", "/s/:id/do/:operation", operate, (*Server).operationForm},               // operation: by its name
+	{"POST", "/s/:id/do/:operation", operate, (*Server).operate},                    // what it asks for
+	{"GET", "/s/:id/find", look, (*Server).find},                                    // ?q=text
+	{"GET", "/s/:id/before/:turn/:part", look, (*Server).earlier},                   // both counted from 0
+	{"GET", "/s/:id/turns/:turn/parts/:part", look, (*Server).whole},                // counted from 0
+	{"GET", "/s/:id/turns/:turn/parts/:part/files", look, (*Server).partFiles},      // ?from=file
+	{"GET", "/s/:id/turns/:turn/parts/:part/files/:file", look, (*Server).partFile}, // ?from=line
 
-	{"GET", "/archive", operator, (*Server).archived},
-	{"POST", "/s/:id/archive", operator, (*Server).archive},
-	{"POST", "/s/:id/unarchive", operator, (*Server).unarchive},
-	{"GET", "/s/:id/delete", operator, (*Server).deleteForm},
-	{"POST", "/s/:id/delete", operator, (*Server).delete},
+	{"GET", "/older", operate, (*Server).older},   // ?agent=provider&q=text&cursor=
+	{"POST", "/older", operate, (*Server).recall}, // agent, session: its URI
 
-	{"GET", "/approvals/:id", operator, (*Server).approval},                // id: of an approval
-	{"POST", "/approvals/:id", operator, (*Server).decide},                 // option, digest, nonce
-	{"GET", "/approvals/:id/files", operator, (*Server).requestFiles},      // ?from=file
-	{"GET", "/approvals/:id/files/:file", operator, (*Server).requestFile}, // ?from=line
-	{"GET", "/approvals/:id/raw", operator, (*Server).requestRaw},
+	{"GET", "/archive", look, (*Server).archived},
+	{"POST", "/s/:id/archive", operate, (*Server).archive},
+	{"POST", "/s/:id/unarchive", operate, (*Server).unarchive},
+	{"GET", "/s/:id/delete", operate, (*Server).deleteForm},
+	{"POST", "/s/:id/delete", operate, (*Server).delete},
+
+	{"GET", "/approvals/:id", look, (*Server).approval},                // id: of an approval
+	{"POST", "/approvals/:id", operate, (*Server).decide},              // option, digest, nonce
+	{"GET", "/approvals/:id/files", look, (*Server).requestFiles},      // ?from=file
+	{"GET", "/approvals/:id/files/:file", look, (*Server).requestFile}, // ?from=line
+	{"GET", "/approvals/:id/raw", look, (*Server).requestRaw},
 }
 
 // messagesPath is the one route that takes images, and has a limit of its own for them.

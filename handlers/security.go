@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -132,7 +133,7 @@ const onlyLook = "You can look on here, and nothing more: this connection is not
 
 type deviceKey struct{}
 
-// device returns who sent the request, on routes of scope operator.
+// device returns who sent the request, on routes that are not public.
 func device(c echo.Context) journal.Device {
 	d, _ := c.Request().Context().Value(deviceKey{}).(journal.Device)
 	return d
@@ -152,15 +153,45 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 				return next(c)
 			}
 			d, err := s.Auth.Who(r)
+			if err == nil && d.Granted != "" && loads(r) {
+				var cookie *http.Cookie
+				if cookie, d, err = s.Auth.Renew(r, d); err == nil {
+					c.SetCookie(cookie)
+				}
+			}
 			if errors.Is(err, auth.ErrNotLoggedIn) {
 				return problemLogin
 			} else if err != nil {
 				return err
 			}
-			c.SetRequest(r.WithContext(context.WithValue(r.Context(), deviceKey{}, d)))
+			ctx := context.WithValue(r.Context(), deviceKey{}, d)
+			switch {
+			case who >= operate && d.Scope != auth.ScopeOperate:
+				return problemLooks
+			case d.Scope != auth.ScopeOperate && views.ViewOnly(ctx) == "":
+				ctx = views.WithViewOnly(ctx, "This browser may look and not touch. One that may operate can let it do more, under Devices.")
+			case who == own && !s.Auth.MayChangeDoor(d):
+				return s.goTo(c, "/verify?next="+url.QueryEscape(nextPage(r, s.BasePath)))
+			}
+			c.SetRequest(r.WithContext(ctx))
 			return next(c)
 		}
 	}
+}
+
+// loads reports whether a request is for a page of its own, of which a browser
+// makes one at a time.
+func loads(r *http.Request) bool {
+	return r.Method == http.MethodPost || r.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
+// nextPage is where a person goes on who was asked for a proof: to the page that
+// they wanted, or to the one that led to what they did.
+func nextPage(r *http.Request, base string) string {
+	if r.Method == http.MethodGet {
+		return strings.TrimPrefix(r.URL.Path, base)
+	}
+	return "/devices"
 }
 
 // checkForm takes only what a form of ours would send. A browser always says

@@ -5,11 +5,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"nod/handlers/auth"
 	"nod/state"
 )
 
@@ -98,7 +100,7 @@ func TestR9NoFormsToLookAt(t *testing.T) {
 			t.Errorf("%s leads to the form for a session", what)
 		}
 	}
-	for _, path := range []string{"/", "/s/" + id, "/devices", "/archive", "/s/" + id + "/before/0/0"} {
+	for _, path := range []string{"/", "/s/" + id, "/archive", "/s/" + id + "/before/0/0"} {
 		r := s.get(s.in, path, overLAN)
 		if r.status != http.StatusOK {
 			t.Errorf("%s: %d", path, r.status)
@@ -155,11 +157,25 @@ func TestR9ProxyOnThisMachine(t *testing.T) {
 func TestR9ProxyWithoutTLS(t *testing.T) {
 	s := newSite(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
 	a := s.ask(s.session())
+	token, err := auth.MintLogin(t.Context(), s.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := header("X-Forwarded-For", "192.0.2.9")
+	login := s.post(s.client(), "/login", url.Values{"token": {token}}, far, header("X-Forwarded-Proto", "https"))
+	cookie, _, _ := strings.Cut(login.header.Get("Set-Cookie"), ";")
+	if !strings.HasPrefix(cookie, "__Host-nod=") || !strings.Contains(login.header.Get("Set-Cookie"), "; Secure") {
+		t.Errorf("the cookie over TLS: %v", login.header)
+	}
 	for _, c := range []struct {
-		proto string
-		want  int
-	}{{"http", 403}, {"", 403}, {"https", 303}} {
-		r := s.post(s.in, "/approvals/"+a.ID, form(a, "decline"), header("X-Forwarded-For", "192.0.2.9"), header("X-Forwarded-Proto", c.proto))
+		proto, cookie string
+		want          int
+	}{{"http", "", 403}, {"", "", 403}, {"https", "", 401}, {"https", cookie, 303}} {
+		change := []func(*http.Request){far, header("X-Forwarded-Proto", c.proto)}
+		if c.cookie != "" {
+			change = append(change, header("Cookie", c.cookie))
+		}
+		r := s.post(s.in, "/approvals/"+a.ID, form(a, "decline"), change...)
 		if r.status != c.want {
 			t.Errorf("X-Forwarded-Proto %q: %d", c.proto, r.status)
 		}

@@ -10,7 +10,7 @@ import (
 
 // FS holds the files by name. live.min.js is live.js without its comments.
 //
-//go:embed *.css live.min.js login.js *.svg
+//go:embed *.css live.min.js login.js passkey.js *.svg
 var FS embed.FS
 
 // Version names the content of all files: it changes when one of them does.

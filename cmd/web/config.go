@@ -96,6 +96,7 @@ const defaultListen = "127.0.0.1:8787"
 var commands = map[string]string{
 	"":          "",
 	"login-url": "",
+	"verify":    "",
 	"backup":    "a file to write, which is not there yet",
 	"restore":   "a file that nod backup has written",
 	"export":    "a session; the address of its page ends with its id",
@@ -110,6 +111,7 @@ const usage = `nod: watch your coding agents in a browser and approve what they 
 Usage:
   nod [flags]            start, and print a link to log in with
   nod login-url [flags]  print another login link for a nod that runs
+  nod verify [flags]     print a code that shows a page of nod that it is you
   nod backup FILE [flags]
                          copy all of it into a file, also while nod runs
   nod restore FILE [flags]

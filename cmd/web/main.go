@@ -61,6 +61,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	switch command {
 	case "login-url":
 		return loginURL(ctx, cfg, log, out)
+	case "verify":
+		return verify(ctx, cfg, log, out)
 	case "backup":
 		return backup(ctx, cfg, log, argument, out)
 	case "restore":
@@ -102,7 +104,11 @@ func restore(ctx context.Context, cfg config, file string, out io.Writer) error 
 	if aside != "" {
 		_, _ = fmt.Fprintln(out, "What was here before is in", aside+"; delete it when you are content.")
 	}
-	_, err = fmt.Fprintln(out, "Restored. Nothing that had been decided is sent again. Start nod to see the sessions.")
+	log := slog.New(slog.DiscardHandler)
+	if err := withJournal(ctx, cfg, log, func(store journal.Store) error { return auth.RevokeAll(ctx, store) }); err != nil {
+		return fmt.Errorf("it is restored, but browsers of that time could come in with it: end them under Devices: %w", err)
+	}
+	_, err = fmt.Fprintln(out, "Restored. Nothing that had been decided is sent again, and no browser is logged in. Start nod to see the sessions.")
 	return err
 }
 
@@ -161,6 +167,25 @@ func loginURL(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) 
 			return err
 		}
 		_, err = fmt.Fprintln(out, address+"/login"+auth.LoginFragment(token))
+		return err
+	})
+}
+
+// verify prints a code for a nod that runs: who sees this terminal is its owner.
+func verify(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	if err := checkData(cfg.Data, false); err != nil {
+		return err
+	}
+	if _, err := runningAddress(cfg.Data); err != nil {
+		return err
+	}
+	return withJournal(ctx, cfg, log, func(store journal.Store) error {
+		code, err := auth.MintCode(ctx, store)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "\n  %s\n\nType this where nod asks whether it is you. It works once, for five minutes.\n"+
+			"Nothing but a page of nod that you have opened yourself should ask for it.\n", code)
 		return err
 	})
 }
@@ -277,7 +302,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	manager.Start()
 
 	server := handlers.New(handlers.Config{
-		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(store, at.Port, cfg.BasePath), Log: log,
+		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure}), Log: log,
 		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies,
 	})
 	token, err := auth.MintLogin(ctx, store)

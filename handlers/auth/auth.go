@@ -1,8 +1,12 @@
-// Package auth answers one question: who is asking?
+// Package auth answers two questions: who is asking, and is it really they?
 //
-// A person gets in with a one-time token that nod prints in its terminal. The
-// token travels in the fragment of a link, which browsers send to nobody, and is
-// exchanged by POST for a session cookie. Only hashes of both are stored.
+// A person gets in with a one-time token that nod prints in its terminal, with the
+// password, with a passkey (login.go), or by a device that is in already (pair.go).
+// The token travels in the fragment of a link, which browsers send to nobody, and
+// is exchanged by POST for a session cookie. Only hashes of both are stored.
+//
+// What is risky asks for more than a cookie: a proof that the person is there
+// (proof.go).
 package auth
 
 import (
@@ -39,9 +43,6 @@ const (
 // ErrNotLoggedIn means that a request carries no valid session.
 var ErrNotLoggedIn = errors.New("auth: not logged in")
 
-// ErrBadToken means that a login token is unknown, used, or too old.
-var ErrBadToken = errors.New("auth: the login token does not work")
-
 // Store is what auth needs of the journal.
 type Store interface {
 	PutLogin(ctx context.Context, hash string, expires int64) error
@@ -50,83 +51,82 @@ type Store interface {
 	Device(ctx context.Context, tokenHash string) (journal.Device, error)
 	Devices(ctx context.Context) ([]journal.Device, error)
 	SeeDevice(ctx context.Context, id string, at int64) error
+	ChangeDevice(ctx context.Context, d journal.Device, tokenHash string) error
 	DeleteDevice(ctx context.Context, id string) error
+	PutPasskey(ctx context.Context, k journal.Passkey) error
+	Passkeys(ctx context.Context) ([]journal.Passkey, error)
+	DeletePasskey(ctx context.Context, id string) error
+	PutDoor(ctx context.Context, key, value string) error
+	Door(ctx context.Context, key string) (string, error)
+}
+
+// Scopes of a device. It may look at everything, or also decide, write and change.
+const (
+	ScopeView    = "view"
+	ScopeOperate = "operate"
+)
+
+// Config is what an Auth is made of.
+type Config struct {
+	Store    Store
+	Port     int    // that the server listens on: cookies do not tell ports apart by themselves
+	BasePath string // "" or a path that begins with a slash
+	// Secure reports whether a request came over TLS, from the browser to nod or
+	// to the proxy before it.
+	Secure func(*http.Request) bool
+	// VerifyEvery is how long a proof that the person is there suffices for what is
+	// not risky by itself; 0 for defaultVerify.
+	VerifyEvery time.Duration
 }
 
 // Auth knows who may come in.
 type Auth struct {
-	store  Store
-	cookie string // name
-	path   string // that the cookie is sent to
+	Config
+	key  []byte // that challenges are signed with, of this process
+	pair pairing
 
 	mu    sync.Mutex
 	holds map[string]map[*hold]struct{} // by device id: what ends with its session
+	used  map[string]time.Time          // challenges that have been answered, and when they end
 }
 
 type hold struct{ end context.CancelFunc }
 
-// New returns an Auth whose cookie belongs to one port and path: cookies do not
-// tell ports apart by themselves.
-func New(store Store, port int, basePath string) *Auth {
-	return &Auth{store: store, cookie: fmt.Sprintf("nod_%d", port), path: basePath + "/", holds: map[string]map[*hold]struct{}{}}
+// New returns an Auth.
+func New(cfg Config) *Auth {
+	if cfg.VerifyEvery == 0 {
+		cfg.VerifyEvery = defaultVerify
+	}
+	return &Auth{Config: cfg, key: random(), holds: map[string]map[*hold]struct{}{}, used: map[string]time.Time{}}
 }
 
-// MintLogin stores a fresh one-time login token and returns it.
-func MintLogin(ctx context.Context, s Store) (string, error) {
-	token := secret()
-	return token, s.PutLogin(ctx, hash(token), time.Now().Add(loginLife).UnixMilli())
-}
-
-// LoginFragment puts a token into the form that the login page reads.
-func LoginFragment(token string) string { return "#k=" + token }
-
-func secret() string {
+func random() []byte {
 	b := make([]byte, tokenBytes)
 	_, _ = rand.Read(b) // never fails
-	return base64.RawURLEncoding.EncodeToString(b)
+	return b
 }
+
+func secret() string { return base64.RawURLEncoding.EncodeToString(random()) }
 
 func hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// Login exchanges a login token, or a whole login link that somebody has pasted,
-// for a session. The name is the browser's own account of itself. An older
-// session of the same browser ends.
-func (a *Auth) Login(ctx context.Context, r *http.Request, token string) (*http.Cookie, error) {
-	if _, after, ok := strings.Cut(token, "#k="); ok {
-		token = after
+// cookie is the session cookie for whoever sent r. Over TLS its name begins with
+// __Host-, so that no neighbour on the same domain can set it. It is not Secure on
+// loopback without TLS, where browsers disagree about Secure.
+func (a *Auth) cookie(r *http.Request, value string, maxAge int) *http.Cookie {
+	c := &http.Cookie{Name: fmt.Sprintf("nod_%d", a.Port), Value: value, Path: a.BasePath + "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	if a.Secure(r) {
+		c.Name, c.Path, c.Secure = "__Host-nod", "/", true
 	}
-	now := time.Now()
-	err := a.store.TakeLogin(ctx, hash(strings.TrimSpace(token)), now.UnixMilli())
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil, ErrBadToken
-	} else if err != nil {
-		return nil, err
-	}
-	if old, err := a.Who(r); err == nil {
-		if err := a.Revoke(ctx, old.ID); err != nil {
-			return nil, err
-		}
-	}
-	value := secret()
-	d := journal.Device{ID: strings.ToLower(rand.Text()), TokenHash: hash(value), Name: deviceName(r.UserAgent()), CreatedAt: now.UnixMilli(), SeenAt: now.UnixMilli()}
-	if err := a.store.PutDevice(ctx, d); err != nil {
-		return nil, err
-	}
-	return a.newCookie(value, int(fullLife.Seconds())), nil
-}
-
-// newCookie is HttpOnly and SameSite, but not Secure: nod listens on loopback
-// without TLS, where browsers disagree about Secure.
-func (a *Auth) newCookie(value string, maxAge int) *http.Cookie {
-	return &http.Cookie{Name: a.cookie, Value: value, Path: a.path, MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	return c
 }
 
 // Who returns the device that sent a request.
 func (a *Auth) Who(r *http.Request) (journal.Device, error) {
-	c, err := r.Cookie(a.cookie)
+	c, err := r.Cookie(a.cookie(r, "", 0).Name)
 	if err != nil {
 		return journal.Device{}, ErrNotLoggedIn
 	}
@@ -142,7 +142,7 @@ func (a *Auth) Who(r *http.Request) (journal.Device, error) {
 	}
 	if now.Sub(time.UnixMilli(d.SeenAt)) > seenEvery {
 		// Only a label: a disk that is full must not lock anybody out.
-		_ = a.store.SeeDevice(r.Context(), d.ID, now.UnixMilli())
+		_ = a.Store.SeeDevice(r.Context(), d.ID, now.UnixMilli())
 	}
 	return d, nil
 }
@@ -151,7 +151,7 @@ func (a *Auth) Who(r *http.Request) (journal.Device, error) {
 // goroutine would keep that: 6 KiB for each of a thousand viewers.
 func (a *Auth) device(ctx context.Context, hash string) (d journal.Device, err error) {
 	var asking sync.WaitGroup
-	asking.Go(func() { d, err = a.store.Device(ctx, hash) })
+	asking.Go(func() { d, err = a.Store.Device(ctx, hash) })
 	asking.Wait()
 	return d, err
 }
@@ -163,14 +163,14 @@ func ended(d journal.Device, now time.Time) bool {
 
 // Devices returns the devices that are logged in, the one seen last first.
 func (a *Auth) Devices(ctx context.Context) ([]journal.Device, error) {
-	all, err := a.store.Devices(ctx)
+	all, err := a.Store.Devices(ctx)
 	now := time.Now()
 	return slices.DeleteFunc(all, func(d journal.Device) bool { return ended(d, now) }), err
 }
 
 // RevokeOthers ends the sessions of all devices but one.
 func (a *Auth) RevokeOthers(ctx context.Context, keep string) error {
-	all, err := a.store.Devices(ctx)
+	all, err := a.Store.Devices(ctx)
 	for _, d := range all {
 		if d.ID != keep {
 			err = errors.Join(err, a.Revoke(ctx, d.ID))
@@ -179,19 +179,91 @@ func (a *Auth) RevokeOthers(ctx context.Context, keep string) error {
 	return err
 }
 
+// RevokeAll ends the sessions of all devices of a store that no Auth uses.
+func RevokeAll(ctx context.Context, s Store) error {
+	all, err := s.Devices(ctx)
+	for _, d := range all {
+		err = errors.Join(err, s.DeleteDevice(ctx, d.ID))
+	}
+	return err
+}
+
 // Revoke ends a device's session and everything held by it.
 func (a *Auth) Revoke(ctx context.Context, deviceID string) error {
-	err := a.store.DeleteDevice(ctx, deviceID)
+	err := a.Store.DeleteDevice(ctx, deviceID)
+	a.release(deviceID)
+	return err
+}
+
+// release ends what a device holds.
+func (a *Auth) release(deviceID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for h := range a.holds[deviceID] {
 		h.end()
 	}
-	return err
 }
 
-// Forget returns the cookie that makes a browser forget its session.
-func (a *Auth) Forget() *http.Cookie { return a.newCookie("", -1) }
+// Forget returns the cookie that makes the browser that sent r forget its session.
+func (a *Auth) Forget(r *http.Request) *http.Cookie { return a.cookie(r, "", -1) }
+
+// Grant changes what a device may do. To look is all it may do at once; to operate
+// it needs another cookie, which it gets with its next page (see Renew), so that
+// nobody who knows the one it has gains by it. Its open pages load again.
+func (a *Auth) Grant(ctx context.Context, deviceID, scope string) error {
+	d, err := a.find(ctx, deviceID)
+	if err != nil {
+		return err
+	}
+	d.Granted = scope
+	if scope == ScopeView {
+		d.Scope = scope
+	}
+	if err := a.Store.ChangeDevice(ctx, d, d.TokenHash); err != nil {
+		return err
+	}
+	a.release(deviceID)
+	return nil
+}
+
+// Renew gives a device the scope that it was granted, and another cookie. The old
+// one is worth nothing any more. It must be called for one request of d at a time
+// that stands for a page; nil means that nothing was granted.
+func (a *Auth) Renew(r *http.Request, d journal.Device) (*http.Cookie, journal.Device, error) {
+	if d.Granted == "" {
+		return nil, d, nil
+	}
+	value, old := secret(), d.TokenHash
+	d.TokenHash, d.Scope, d.Granted = hash(value), d.Granted, ""
+	err := a.Store.ChangeDevice(r.Context(), d, old)
+	if errors.Is(err, journal.ErrNotFound) {
+		err = ErrNotLoggedIn
+	}
+	return a.cookie(r, value, int(fullLife.Seconds())), d, err
+}
+
+// Rename gives a device the name that its person knows it by.
+func (a *Auth) Rename(ctx context.Context, deviceID, name string) error {
+	d, err := a.find(ctx, deviceID)
+	if err != nil {
+		return err
+	}
+	d.Name = name
+	return a.Store.ChangeDevice(ctx, d, d.TokenHash)
+}
+
+func (a *Auth) find(ctx context.Context, deviceID string) (journal.Device, error) {
+	all, err := a.Store.Devices(ctx)
+	if err != nil {
+		return journal.Device{}, err
+	}
+	for _, d := range all {
+		if d.ID == deviceID {
+			return d, nil
+		}
+	}
+	return journal.Device{}, journal.ErrNotFound
+}
 
 // Hold returns a context that ends with the device's session, for what outlives
 // the check of a request. release must be called.

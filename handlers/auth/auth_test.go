@@ -17,10 +17,18 @@ import (
 type memory struct {
 	logins  map[string]int64
 	devices map[string]journal.Device // by token hash
+
+	passkeys map[string]journal.Passkey
+	door     map[string]string
 }
 
 func newMemory() *memory {
-	return &memory{logins: map[string]int64{}, devices: map[string]journal.Device{}}
+	return &memory{logins: map[string]int64{}, devices: map[string]journal.Device{}, passkeys: map[string]journal.Passkey{}, door: map[string]string{}}
+}
+
+// newAuth returns an Auth of a nod without TLS.
+func newAuth(m *memory) *Auth {
+	return New(Config{Store: m, Port: 1, Secure: func(r *http.Request) bool { return r.TLS != nil }})
 }
 
 func (m *memory) PutLogin(_ context.Context, hash string, expires int64) error {
@@ -63,6 +71,36 @@ func (m *memory) SeeDevice(_ context.Context, id string, at int64) error {
 	return nil
 }
 
+func (m *memory) ChangeDevice(_ context.Context, d journal.Device, hash string) error {
+	if m.devices[hash].ID != d.ID {
+		return journal.ErrNotFound
+	}
+	delete(m.devices, hash)
+	m.devices[d.TokenHash] = d
+	return nil
+}
+
+func (m *memory) PutPasskey(_ context.Context, k journal.Passkey) error {
+	m.passkeys[k.ID] = k
+	return nil
+}
+
+func (m *memory) Passkeys(context.Context) ([]journal.Passkey, error) {
+	return slices.Collect(maps.Values(m.passkeys)), nil
+}
+
+func (m *memory) DeletePasskey(_ context.Context, id string) error {
+	delete(m.passkeys, id)
+	return nil
+}
+
+func (m *memory) PutDoor(_ context.Context, key, value string) error {
+	m.door[key] = value
+	return nil
+}
+
+func (m *memory) Door(_ context.Context, key string) (string, error) { return m.door[key], nil }
+
 func (m *memory) DeleteDevice(_ context.Context, id string) error {
 	for h, d := range m.devices {
 		if d.ID == id {
@@ -90,7 +128,7 @@ func login(t *testing.T, a *Auth, m *memory) *http.Cookie {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.Login(t.Context(), request(t), token)
+	c, _, err := a.Login(t.Context(), request(t), token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +138,13 @@ func login(t *testing.T, a *Auth, m *memory) *http.Cookie {
 func TestLoginLinkExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		a := New(m, 1, "")
+		a := newAuth(m)
 		token, err := MintLogin(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(loginLife)
-		if _, err := a.Login(t.Context(), request(t), token); !errors.Is(err, ErrBadToken) {
+		if _, _, err := a.Login(t.Context(), request(t), token); !errors.Is(err, ErrBadToken) {
 			t.Errorf("after its time: %v", err)
 		}
 	})
@@ -116,7 +154,7 @@ func TestLoginLinkExpires(t *testing.T) {
 func TestSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		a := New(m, 1, "")
+		a := newAuth(m)
 		c := login(t, a, m)
 		for range 8 { // used every ten days
 			time.Sleep(10 * 24 * time.Hour)
@@ -141,7 +179,7 @@ func TestSessionsEnd(t *testing.T) {
 
 func TestHoldEndsWithTheSession(t *testing.T) {
 	m := newMemory()
-	a := New(m, 1, "")
+	a := newAuth(m)
 	d, err := a.Who(request(t, login(t, a, m)))
 	if err != nil {
 		t.Fatal(err)

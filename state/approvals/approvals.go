@@ -12,8 +12,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"slices"
 	"unicode/utf8"
@@ -90,7 +92,6 @@ const digestVersion = "nod-approval-2"
 // link, session, turn and request, the raw parameters as they were received, and
 // the text a person is shown.
 func Digest(r state.Request) string {
-	h := sha256.New()
 	fields := []string{
 		digestVersion, r.Provider, r.Epoch, r.Session, r.TurnID, r.ToolCallID,
 		string(r.UpstreamID), r.Method, string(r.Params), r.Input, r.Diff, r.Cwd, r.Environment,
@@ -98,13 +99,32 @@ func Digest(r state.Request) string {
 	for _, d := range r.Details {
 		fields = append(fields, d.Label, d.Text, d.Option)
 	}
+	return hex.EncodeToString(bind(fields))
+}
+
+// bind is SHA-256 over texts, each with its length before it.
+func bind(fields []string) []byte {
+	h := sha256.New()
 	for _, field := range fields {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(field)))
 		h.Write(n[:])
 		h.Write([]byte(field))
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return h.Sum(nil)
+}
+
+// challengeVersion is bound into every Challenge; change it with the fields.
+const challengeVersion = "nod-decision-1"
+
+// Challenge is what a passkey signs, in unpadded base64url: this decision on this
+// request and no other. Secrets are not part of it.
+func Challenge(a *Approval, d state.Decision) string {
+	told, err := json.Marshal(d.Told()) // maps come in the order of their keys
+	if err != nil {
+		panic(err) // strings in maps and lists
+	}
+	return base64.RawURLEncoding.EncodeToString(bind([]string{challengeVersion, a.ID, a.Nonce, Digest(a.Request), string(told)}))
 }
 
 // Decide returns a decided copy of a. The digest is computed again from the

@@ -30,6 +30,7 @@ import (
 	"nod/state/approvals"
 	"nod/state/crashpoint"
 	"nod/state/journal"
+	"nod/state/snapshot"
 )
 
 // Upstream reaches the agents. Its errors are for the log unless they say
@@ -86,6 +87,7 @@ type Hub struct {
 	links    []state.Link        // in the order of the adapters
 	rev      uint64              // counts changes of what the inbox shows
 	trouble  string              // a sentence while the journal cannot be written
+	notices  []snapshot.Notice   // the newest last
 	watchers map[chan struct{}]struct{}
 	untidy   []*session // for the keeper
 
@@ -581,6 +583,27 @@ func (h *Hub) health(err error) {
 		h.noteJournal(err)
 	}
 	poke(h.troubled)
+}
+
+// maxNotices is how many are shown: who has not looked for longer reads the list of
+// devices.
+const maxNotices = 3
+
+// Tell puts a sentence at the head of the inbox, on all devices, until Hush.
+func (h *Hub) Tell(sentence string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notices = append(h.notices, snapshot.Notice{Text: sentence, At: h.now()})
+	h.notices = h.notices[max(0, len(h.notices)-maxNotices):]
+	h.changed()
+}
+
+// Hush takes away what Tell has put there.
+func (h *Hub) Hush() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notices = nil
+	h.changed()
 }
 
 // notRecorded marks an error of the journal as one that a person can mend.

@@ -84,11 +84,25 @@ type Batch struct {
 
 // Device is a browser that has logged in. Times are Unix milliseconds.
 type Device struct {
-	ID        string // public, for lists and the audit
-	TokenHash string // of the cookie's value; the value itself is never stored
+	ID         string // public, for lists and the audit
+	TokenHash  string // of the cookie's value; the value itself is never stored
+	Name       string
+	Scope      string // what it may do; the store does not look inside
+	Granted    string // the scope that it gets with its next cookie; "" for none
+	CreatedAt  int64
+	SeenAt     int64
+	VerifiedAt int64 // when its person last proved to be there; 0 for never
+}
+
+// Passkey is a key that a browser or phone holds for nod's owner, as one name of
+// nod's knows it. Times are Unix milliseconds.
+type Passkey struct {
+	ID        string
+	Host      string
 	Name      string
+	Record    json.RawMessage // what a signature is checked with; nothing secret
 	CreatedAt int64
-	SeenAt    int64
+	UsedAt    int64
 }
 
 // Errors of a Store.
@@ -178,7 +192,20 @@ type Store interface {
 	// Devices returns all devices, the one that was seen last first.
 	Devices(ctx context.Context) ([]Device, error)
 	SeeDevice(ctx context.Context, id string, at int64) error
+	// ChangeDevice stores all but the times of a known device's log-in and last
+	// use. ErrNotFound: there is none of that ID and that token hash any more.
+	ChangeDevice(ctx context.Context, d Device, tokenHash string) error
 	DeleteDevice(ctx context.Context, id string) error
+
+	// PutPasskey stores a passkey, a new one or one that is known.
+	PutPasskey(ctx context.Context, k Passkey) error
+	// Passkeys returns all of them, oldest first.
+	Passkeys(ctx context.Context) ([]Passkey, error)
+	DeletePasskey(ctx context.Context, id string) error
+	// PutDoor keeps what the door needs to know under a name, and Door returns it:
+	// "" if it is not there. To keep "" forgets it.
+	PutDoor(ctx context.Context, key, value string) error
+	Door(ctx context.Context, key string) (string, error)
 
 	// Backup writes a consistent copy to a file that does not exist yet, while
 	// the store is in use.

@@ -22,14 +22,14 @@ func (s *sqlite) TakeLogin(ctx context.Context, hash string, now int64) error {
 }
 
 func (s *sqlite) PutDevice(ctx context.Context, d Device) error {
-	return s.exec(ctx, "INSERT INTO devices(id, token_hash, name, created_at, seen_at) VALUES(?, ?, ?, ?, ?)",
-		d.ID, d.TokenHash, d.Name, d.CreatedAt, d.SeenAt)
+	return s.exec(ctx, "INSERT INTO devices(id, token_hash, name, scope, granted, created_at, seen_at, verified_at) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+		d.ID, d.TokenHash, d.Name, d.Scope, d.Granted, d.CreatedAt, d.SeenAt, d.VerifiedAt)
 }
 
-const selectDevices = "SELECT id, token_hash, name, created_at, seen_at FROM devices "
+const selectDevices = "SELECT id, token_hash, name, scope, granted, created_at, seen_at, verified_at FROM devices "
 
 func scanDevice(r *sql.Rows) (d Device, err error) {
-	err = r.Scan(&d.ID, &d.TokenHash, &d.Name, &d.CreatedAt, &d.SeenAt)
+	err = r.Scan(&d.ID, &d.TokenHash, &d.Name, &d.Scope, &d.Granted, &d.CreatedAt, &d.SeenAt, &d.VerifiedAt)
 	return d, err
 }
 
@@ -52,6 +52,43 @@ func (s *sqlite) SeeDevice(ctx context.Context, id string, at int64) error {
 	return s.one(ctx, "UPDATE devices SET seen_at = ? WHERE id = ?", at, id)
 }
 
+func (s *sqlite) ChangeDevice(ctx context.Context, d Device, tokenHash string) error {
+	return s.one(ctx, "UPDATE devices SET token_hash = ?, name = ?, scope = ?, granted = ?, verified_at = ? WHERE id = ? AND token_hash = ?",
+		d.TokenHash, d.Name, d.Scope, d.Granted, d.VerifiedAt, d.ID, tokenHash)
+}
+
 func (s *sqlite) DeleteDevice(ctx context.Context, id string) error {
 	return s.one(ctx, "DELETE FROM devices WHERE id = ?", id)
+}
+
+func (s *sqlite) PutPasskey(ctx context.Context, k Passkey) error {
+	return s.exec(ctx, "INSERT INTO passkeys(id, host, name, record, created_at, used_at) VALUES(?, ?, ?, ?, ?, ?) "+
+		"ON CONFLICT(id) DO UPDATE SET name = excluded.name, record = excluded.record, used_at = excluded.used_at",
+		k.ID, k.Host, k.Name, blob(k.Record), k.CreatedAt, k.UsedAt)
+}
+
+func (s *sqlite) Passkeys(ctx context.Context) ([]Passkey, error) {
+	return collect(ctx, s.read, func(r *sql.Rows) (k Passkey, err error) {
+		err = r.Scan(&k.ID, &k.Host, &k.Name, (*[]byte)(&k.Record), &k.CreatedAt, &k.UsedAt)
+		return k, err
+	}, "SELECT id, host, name, record, created_at, used_at FROM passkeys ORDER BY created_at, id")
+}
+
+func (s *sqlite) DeletePasskey(ctx context.Context, id string) error {
+	return s.one(ctx, "DELETE FROM passkeys WHERE id = ?", id)
+}
+
+func (s *sqlite) PutDoor(ctx context.Context, key, value string) error {
+	if value == "" {
+		return s.exec(ctx, "DELETE FROM door WHERE key = ?", key)
+	}
+	return s.exec(ctx, "INSERT INTO door(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", key, value)
+}
+
+func (s *sqlite) Door(ctx context.Context, key string) (string, error) {
+	values, err := collect(ctx, s.read, func(r *sql.Rows) (v string, err error) { return v, r.Scan(&v) }, "SELECT value FROM door WHERE key = ?", key)
+	if len(values) == 0 {
+		return "", err
+	}
+	return values[0], err
 }

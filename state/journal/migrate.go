@@ -19,6 +19,8 @@ var (
 	schema2 string
 	//go:embed schema3.sql
 	schema3 string
+	//go:embed schema4.sql
+	schema4 string
 )
 
 // A format is one step of the file's history. SQLite's user_version counts the
@@ -33,6 +35,7 @@ var formats = []format{
 	{schema1, []string{"approvals", "audit", "devices", "events", "logins", "opaque", "sessions"}},
 	{schema2, []string{"approvals", "audit", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}},
 	{schema3, []string{"approvals", "audit", "deleted", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}},
+	{schema4, []string{"approvals", "audit", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "snapshots", "sources"}},
 }
 
 // Sentences about a file that is left as it is.

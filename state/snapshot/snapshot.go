@@ -115,6 +115,13 @@ type Inbox struct {
 	Archived int       // how many are archived
 	Links    []state.Link
 	Trouble  string // a sentence while the journal cannot be written
+	Notices  []Notice
+}
+
+// Notice tells every device of what has happened at the door.
+type Notice struct {
+	Text string // a sentence
+	At   int64  // Unix milliseconds
 }
 
 // TurnCount counts the turns of a session, the active one included.

@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T, folder string) journal.Store) {
 		{"BackupRefusesAFile", backupRefusesAFile},
 		{"LoginWorksOnce", loginWorksOnce},
 		{"Devices", devices},
+		{"Passkeys", passkeys}, {"Door", door},
 		{"UseAfterClose", useAfterClose},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -891,11 +892,46 @@ func devices(b *bench) {
 	all, err := b.Store.Devices(ctx)
 	b.must(err)
 	b.equal("devices", all, []journal.Device{newer, d})
+	changed := d
+	changed.TokenHash, changed.Scope, changed.Granted, changed.VerifiedAt = "h2", "view", "operate", 7
+	b.must(b.ChangeDevice(ctx, changed, "h"))
+	got, err = b.Device(ctx, "h2")
+	b.must(err)
+	b.equal("changed device", got, changed)
+	b.fails(b.ChangeDevice(ctx, d, "h"), journal.ErrNotFound) // its cookie is not that one any more
 	b.must(b.DeleteDevice(ctx, "d"))
-	_, err = b.Device(ctx, "h")
+	_, err = b.Device(ctx, "h2")
 	b.fails(err, journal.ErrNotFound)
 	b.fails(b.DeleteDevice(ctx, "d"), journal.ErrNotFound)
 	b.fails(b.SeeDevice(ctx, "d", 9), journal.ErrNotFound)
+}
+
+func passkeys(b *bench) {
+	ctx := b.Context()
+	k := journal.Passkey{ID: "k", Host: "nod.example", Name: "phone", Record: json.RawMessage(`{"n":1}`), CreatedAt: 2, UsedAt: 2}
+	older := journal.Passkey{ID: "o", Host: "localhost", Record: json.RawMessage(`{}`), CreatedAt: 1}
+	b.must(b.PutPasskey(ctx, k))
+	b.must(b.PutPasskey(ctx, older))
+	k.Record, k.UsedAt = json.RawMessage(`{"n":2}`), 3
+	b.must(b.PutPasskey(ctx, k))
+	b.reopen()
+	all, err := b.Passkeys(ctx)
+	b.must(err)
+	b.equal("passkeys", all, []journal.Passkey{older, k})
+	b.must(b.DeletePasskey(ctx, "k"))
+	b.fails(b.DeletePasskey(ctx, "k"), journal.ErrNotFound)
+}
+
+func door(b *bench) {
+	ctx := b.Context()
+	for _, want := range []string{"", "one", "two", ""} {
+		b.must(b.PutDoor(ctx, "password", want))
+		b.must(b.PutDoor(ctx, "other", "kept"))
+		b.reopen()
+		got, err := b.Door(ctx, "password")
+		b.must(err)
+		b.equal("what the door keeps", got, want)
+	}
 }
 
 func useAfterClose(b *bench) {

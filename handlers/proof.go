@@ -1,0 +1,129 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"nod/handlers/auth"
+	"nod/views"
+)
+
+// proof reads what a person gave to show that they are there.
+func proof(c echo.Context) auth.Proof {
+	return auth.Proof{Password: c.FormValue("password"), Code: c.FormValue("code"), Assertion: c.FormValue("assertion")}
+}
+
+// proofAsked is what a page needs to ask for a proof. A passkey signs the challenge.
+func (s *Server) proofAsked(c echo.Context, challenge string) (views.Proof, error) {
+	ways, err := s.Auth.Ways(c.Request().Context(), c.Request())
+	if err != nil {
+		return views.Proof{}, err
+	}
+	p := views.Proof{Password: ways.Password}
+	if ways.Passkey {
+		p.Passkey, err = s.Auth.AssertOptions(c.Request().Context(), c.Request(), challenge)
+	}
+	return p, err
+}
+
+// verifyForm asks a person to show that it is they, before they change the door.
+func (s *Server) verifyForm(c echo.Context) error {
+	return s.showVerify(c, http.StatusOK, c.QueryParam("next"), "")
+}
+
+func (s *Server) showVerify(c echo.Context, status int, next, problem string) error {
+	p, err := s.proofAsked(c, s.Auth.Challenge())
+	if err != nil {
+		return err
+	}
+	p.Problem = problem
+	return s.render(c, status, views.VerifyPage(p, next))
+}
+
+func (s *Server) verify(c echo.Context) error {
+	next := c.FormValue("next")
+	switch err := s.Auth.Verify(c.Request().Context(), c.Request(), device(c), proof(c), ""); {
+	case errors.Is(err, auth.ErrNoProof):
+		return s.showVerify(c, http.StatusUnprocessableEntity, next, "Nothing was given.")
+	case errors.Is(err, auth.ErrBadProof):
+		s.Log.Warn("a proof was refused", "device", device(c).ID, "err", err)
+		return s.showVerify(c, problemProof.Status, next, problemProof.Title+". "+problemProof.Next)
+	case err != nil:
+		return err
+	}
+	// Only to a page of ours: a second slash would begin the name of another host.
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n") {
+		next = "/devices"
+	}
+	return s.goTo(c, next)
+}
+
+func (s *Server) passwordForm(c echo.Context) error {
+	set, err := s.Auth.HasPassword(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	return s.render(c, http.StatusOK, views.PasswordPage(set, ""))
+}
+
+// setPassword sets the password, or takes it away if the fields are empty.
+func (s *Server) setPassword(c echo.Context) error {
+	ctx := c.Request().Context()
+	set, err := s.Auth.HasPassword(ctx)
+	if err != nil {
+		return err
+	}
+	refuse := func(why string) error {
+		return s.render(c, http.StatusUnprocessableEntity, views.PasswordPage(set, why))
+	}
+	password, remove := c.FormValue("password"), c.FormValue("do") == "remove"
+	switch {
+	case remove:
+		password = ""
+	case password == "":
+		return refuse("Type a password.")
+	case password != c.FormValue("again"):
+		return refuse("The two are not the same. Nothing was changed.")
+	}
+	if err := s.Auth.SetPassword(ctx, device(c).ID, password); errors.Is(err, auth.ErrPassword) {
+		return refuse("A password has at least 10 and at most 500 characters. Nothing was changed.")
+	} else if err != nil {
+		return err
+	}
+	return s.goTo(c, "/devices")
+}
+
+func (s *Server) passkeyForm(c echo.Context) error { return s.showPasskey(c, http.StatusOK, "") }
+
+func (s *Server) showPasskey(c echo.Context, status int, problem string) error {
+	options, err := s.Auth.CreateOptions(c.Request().Context(), c.Request())
+	if err != nil {
+		return err
+	}
+	return s.render(c, status, views.PasskeyPage(options, problem))
+}
+
+func (s *Server) addPasskey(c echo.Context) error {
+	name, err := given(c, "name")
+	if err != nil {
+		return err
+	}
+	err = s.Auth.AddPasskey(c.Request().Context(), c.Request(), c.FormValue("attestation"), name)
+	if errors.Is(err, auth.ErrBadProof) {
+		s.Log.Warn("a passkey was refused", "err", err)
+		return s.showPasskey(c, http.StatusUnprocessableEntity, "The browser did not make a passkey that nod can use. Try again.")
+	} else if err != nil {
+		return err
+	}
+	return s.goTo(c, "/devices")
+}
+
+func (s *Server) removePasskey(c echo.Context) error {
+	if err := s.Auth.RemovePasskey(c.Request().Context(), device(c).ID, c.Param("key")); err != nil {
+		return err
+	}
+	return s.goTo(c, "/devices")
+}
