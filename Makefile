@@ -49,6 +49,10 @@ tools: e2e/node_modules
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && apt-get install -y -qq tmux >/dev/null; \
 	  else echo 'The tests of a Codex in a terminal need tmux. Install it, then try again.'; exit 1; fi; }
+	@command -v nginx /usr/sbin/nginx >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq nginx-light >/dev/null; \
+	  else echo 'The tests behind a reverse proxy need nginx. Install it, then try again.'; exit 1; fi; }
 
 e2e/node_modules: e2e/package-lock.json
 	npm ci --prefix e2e --no-audit --no-fund --silent

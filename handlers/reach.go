@@ -123,3 +123,24 @@ func (s *Server) overNetwork(r route) echo.MiddlewareFunc {
 		}
 	}
 }
+
+// below takes requests at BasePath, and those of a proxy that has taken it off.
+func (s *Server) below(next http.Handler) http.Handler {
+	if s.BasePath == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.EscapedPath(); {
+		case path == s.BasePath:
+			secureHeaders(w.Header(), "")
+			http.Redirect(w, r, s.BasePath+"/", http.StatusSeeOther)
+			return
+		case !strings.HasPrefix(path, s.BasePath+"/"):
+			r = r.Clone(r.Context())
+			if r.URL.Path = s.BasePath + r.URL.Path; r.URL.RawPath != "" {
+				r.URL.RawPath = s.BasePath + r.URL.RawPath
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}

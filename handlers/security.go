@@ -220,7 +220,7 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Status >= http.StatusInternalServerError {
 			level = slog.LevelError
 		}
-		s.Log.Log(c.Request().Context(), level, "request", "method", c.Request().Method, "route", c.Path(),
+		s.Log.Log(c.Request().Context(), level, "request", "from", c.RealIP(), "method", c.Request().Method, "route", c.Path(),
 			"status", c.Response().Status, "ms", time.Since(start).Milliseconds(), "bytes", c.Response().Size)
 		return nil
 	}
