@@ -193,6 +193,8 @@ type world struct {
 	model  string   // address of the scripted model
 	env    []string // further variables of nod's
 	bare   bool     // nod gets no environment but PATH and homes, as on a machine without a screen
+
+	secrets *secrets // shared by its copies
 }
 
 var loginLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/login#k=\S+`)
@@ -270,6 +272,7 @@ func newBareWorld(t *testing.T, path string) *world {
 // start starts nod, anew or again on the same data.
 func (w *world) start() {
 	w.t.Helper()
+	w.watched()
 	cmd := exec.Command(nodBinary, "--listen", cmp.Or(w.listen, "127.0.0.1:0"), "--data", w.data, "--log-level", "debug", "--config", cmp.Or(w.config, os.DevNull))
 	cmd.Dir = w.folder
 	if !w.bare {
@@ -279,7 +282,9 @@ func (w *world) start() {
 	cmd.Env = append(cmd.Env, w.env...)
 	var m []string
 	w.nod, m = start(w.t, cmd, loginLine)
+	w.secrets.nods = append(w.secrets.nods, w.nod)
 	w.login, w.base = m[0], m[1]
+	w.loginSecret(w.login)
 }
 
 // mintLogin gets another login link.
@@ -289,6 +294,7 @@ func (w *world) mintLogin() string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.loginSecret(string(out))
 	return strings.TrimSpace(string(out))
 }
 
@@ -304,6 +310,7 @@ func (w *world) client() *http.Client {
 	if status != http.StatusOK {
 		w.t.Fatalf("login: %d", status)
 	}
+	w.cookieSecrets(c)
 	return c
 }
 
@@ -546,6 +553,7 @@ func (b *browser) loggedIn(w *world, noJS bool) {
 		b.click("#login button")
 	}
 	b.untilText("h2.group", "Agents")
+	b.cookieSecrets(w)
 }
 
 // startSession fills the form for a new session.

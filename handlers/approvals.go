@@ -31,11 +31,18 @@ func (s *Server) decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	most := int64(maxForm)
+	if !a.Request.Editable && a.Request.Questions == nil {
+		most = maxCard
+	}
+	if err := bounded(c, most); err != nil {
+		return err
+	}
 	o, ok := a.Request.Option(c.FormValue("option"))
 	if !ok {
 		return approvals.ErrOption
 	}
-	d := state.Decision{OptionID: o.ID}
+	d := state.Decision{OptionID: o.ID, Address: reachOf(c.Request()).From.String()}
 	if o.ID == a.Request.Explains {
 		d.Reason = strings.TrimSpace(lines(c.FormValue("reason")))
 	}
@@ -51,6 +58,11 @@ func (s *Server) decide(c echo.Context) error {
 			if done, err := s.confirmed(c, a, v, o, d, prove); !done || err != nil {
 				return err
 			}
+		}
+	}
+	if o.Kind == state.OptionApprove {
+		if _, err := s.limiter.take(s.limiter.allows.of(device(c).ID)); err != nil {
+			return err
 		}
 	}
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
@@ -79,9 +91,13 @@ func (s *Server) confirmed(c echo.Context, a *approvals.Approval, v snapshot.Ses
 		if err != nil {
 			return false, err
 		}
-		page.Proof = &asked
+		if page.Proof = &asked; risky(a.Request, o) {
+			asked.Why = "This is risky, so a browser that is logged in is not enough."
+		} else {
+			asked.Why = "Nobody has shown here for a while that it is you. Then nod does not ask for it again for half a day, but for what is risky."
+		}
 		if c.FormValue("confirmed") != "" {
-			err := s.Auth.Verify(c.Request().Context(), c.Request(), device(c), proof(c), challenge)
+			err := s.prove(c, challenge)
 			switch {
 			case errors.Is(err, auth.ErrNoProof):
 				asked.Problem, status = "Nothing was sent: show first that it is you.", http.StatusUnprocessableEntity

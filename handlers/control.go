@@ -137,7 +137,7 @@ func (s *Server) operate(c echo.Context) error {
 
 // older lists the sessions that an agent keeps.
 func (s *Server) older(c echo.Context) error {
-	o := views.OlderPage{Text: c.QueryParam("q"), First: c.QueryParam("cursor") == ""}
+	o := views.OlderPage{Text: query(c), First: c.QueryParam("cursor") == ""}
 	return s.showOlder(c, http.StatusOK, c.QueryParam("agent"), c.QueryParam("cursor"), o)
 }
 
@@ -148,7 +148,7 @@ func (s *Server) showOlder(c echo.Context, status int, provider, cursor string, 
 			o.Link = l
 		}
 	}
-	if o.Link.Key == "" || len(o.Text) > maxQuery || len(cursor) > maxSetting {
+	if o.Link.Key == "" || len(cursor) > maxSetting {
 		return problemNoPage
 	}
 	o.Known = map[string]bool{}

@@ -51,9 +51,14 @@ func (s *Server) devices(c echo.Context) error {
 // endDevice ends a session. One that has ended meanwhile is no error.
 func (s *Server) endDevice(c echo.Context) error {
 	id := c.Param("id")
-	if err := s.Auth.Revoke(c.Request().Context(), id); err != nil && !errors.Is(err, journal.ErrNotFound) {
+	called := s.deviceName(c, id)
+	err := s.Auth.Revoke(c.Request().Context(), id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return s.goTo(c, "/devices")
+	} else if err != nil {
 		return err
 	}
+	s.record(c, device(c), "ended the session", id, called)
 	return s.goTo(c, "/devices")
 }
 
@@ -61,6 +66,7 @@ func (s *Server) endOthers(c echo.Context) error {
 	if err := s.Auth.RevokeOthers(c.Request().Context(), device(c).ID); err != nil {
 		return err
 	}
+	s.record(c, device(c), "ended all other sessions", "", "")
 	return s.goTo(c, "/devices")
 }
 
@@ -91,6 +97,11 @@ func (s *Server) grant(c echo.Context, scope string) error {
 	if err := s.Auth.Grant(c.Request().Context(), c.Param("id"), scope); err != nil {
 		return err
 	}
+	what := "may only look from now on"
+	if scope == auth.ScopeOperate {
+		what = "may operate from now on"
+	}
+	s.record(c, device(c), what, c.Param("id"), s.deviceName(c, c.Param("id")))
 	return s.goTo(c, "/devices")
 }
 
@@ -173,6 +184,7 @@ func (s *Server) wait(c echo.Context) error {
 	for _, cookie := range in {
 		c.SetCookie(cookie)
 	}
+	s.record(c, d, "came in by a scanned code", d.ID, "")
 	s.Hub.Tell("A new device is in and may look: " + d.Name + ". If you do not know it, end it under Devices.")
 	return s.goTo(c, "/")
 }

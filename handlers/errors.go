@@ -52,6 +52,8 @@ var (
 		"Nothing was done. The connection is not encrypted, so anybody in the network could do the same with your login. Open nod over https, or through an SSH tunnel; docs/phone.md tells how."}
 	problemForm = &userError{"not-a-form", http.StatusUnsupportedMediaType, "This is not how a form is sent",
 		"Post application/x-www-form-urlencoded."}
+	problemTooOften = &userError{"too-often", http.StatusTooManyRequests, "That is more than nod takes in a minute",
+		"Nothing was done. Denying and looking always work."}
 	problemTooLarge = &userError{"too-large", http.StatusRequestEntityTooLarge, "That is too much at once",
 		"A message may have up to 1 MB. Put more into a file and name the file."}
 	problemUpload = &userError{"images-too-large", http.StatusRequestEntityTooLarge, "These images are too much at once",
@@ -109,7 +111,6 @@ var known = []struct {
 	{state.ErrAnsweredElsewhere, problemElsewhere},
 	{echo.ErrNotFound, problemNoPage},
 	{echo.ErrMethodNotAllowed, problemNoPage},
-	{echo.ErrStatusRequestEntityTooLarge, problemTooLarge},
 }
 
 func userErrorOf(err error) *userError {
@@ -155,8 +156,11 @@ func (s *Server) showError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
+	if often, ok := errors.AsType[*tooOften](err); ok {
+		u = often.told(c.Response().Header())
+	}
 	if u == problemLogin && c.Request().Header.Get("Accept") == "text/event-stream" {
-		_ = loggedOut(c)
+		_ = loadAgain(c)
 		return
 	}
 	if u == problemLogin && c.Request().Method == http.MethodGet {

@@ -9,6 +9,39 @@ import (
 	"nod/state"
 )
 
+// TestR38Query: as much of a text is looked for as a person types.
+func TestR38Query(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	long := strings.Repeat("é", 2*maxQuery)
+	s.apply(id, &state.SessionResponsePart{TurnID: "t", Part: &state.MarkdownPart{ID: "m", Content: state.NewText(long)}})
+	page := s.get(s.in, "/s/"+id+"/find?q="+url.QueryEscape(long)).body
+	if want := "<mark>" + strings.Repeat("é", maxQuery) + "</mark>"; !strings.Contains(page, want) {
+		t.Errorf("not %d characters were looked for", maxQuery)
+	}
+	s.agent.older = state.OlderPage{}
+	s.get(s.in, "/older?agent=codex&q="+url.QueryEscape(long))
+	if len(s.agent.listed) != 1 || s.agent.listed[0] != strings.Repeat("é", maxQuery)+" " {
+		t.Errorf("the agent was asked for %q", s.agent.listed)
+	}
+}
+
+// TestR38PageIsBounded: whatever an agent writes, a page has some thousand elements.
+func TestR38PageIsBounded(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	for range 10 {
+		var parts []state.Envelope
+		for range 1000 {
+			parts = append(parts, state.Envelope{Channel: s.uri(id), Action: &state.SessionResponsePart{TurnID: "t", Part: &state.NotificationPart{Content: state.Plain("x")}}})
+		}
+		s.hub.Apply(t.Context(), s.uri(id), state.Source{}, parts...)
+	}
+	if n := strings.Count(s.get(s.in, "/s/"+id).body, "</"); n > 6000 || n < 100 {
+		t.Errorf("%d elements", n)
+	}
+}
+
 // TestC35Find finds what stands anywhere in a session, and leads to it.
 func TestC35Find(t *testing.T) {
 	s := newSite(t)

@@ -272,6 +272,9 @@ func (f *filler) pages(t *testing.T) map[string]string {
 	draw("inbox", views.InboxPage(in, views.Cursor{}))
 	draw("archive", views.ArchivePage(in.Sessions, ""))
 	draw("delete", views.DeletePage(s))
+	record := views.AuditEntry{ID: 1, Who: f.value("AuditEntry.Who"), Title: f.value("AuditEntry.Title"), Address: f.value("AuditEntry.Address"), What: "request decided", Decided: filled[approvals.Approval](f)}
+	draw("audit", views.AuditPage([]views.AuditEntry{record, {Title: f.value("AuditEntry.Title")}, {What: f.value("AuditEntry.What")}}, 1))
+	draw("audit entry", views.AuditEntryPage(record, []views.AuditEntry{record}))
 	settings := []state.Setting{*filled[state.Setting](f), *filled[state.Setting](f)}
 	settings[0].Open, settings[0].Turns = false, false // choices
 	settings[1].Turns = false
@@ -381,7 +384,7 @@ func skeleton(t *testing.T, name, page string) (elements map[string]int, wrong [
 						if !regexp.MustCompile(`^(https?://|mailto:)`).MatchString(value) {
 							say("a link to %q", a.Val)
 						}
-					} else if !regexp.MustCompile(`^(/$|#|/(s|new|older|devices|archive|static|approvals)\b)`).MatchString(value) {
+					} else if !regexp.MustCompile(`^(/$|#|/(s|new|older|devices|archive|static|approvals|audit)\b)`).MatchString(value) {
 						say("a link of ours to %q", a.Val)
 					}
 				case "src", "action":
@@ -422,14 +425,14 @@ func in(n *html.Node, classes ...string) bool {
 // not know of. Whoever shows one takes it from this list: the test has looked at it
 // since.
 var notShown = strings.Fields(`
-	ActiveTurn.ID AgentSelection.URI Answer.Secret Answer.Selected Answer.Text Approval.Actor Approval.Digest Approval.ID Approval.Nonce
+	ActiveTurn.ID AgentSelection.URI Answer.Secret Approval.Actor Approval.ID Approval.Nonce
 	ChangesetSummary.Description ChangesetSummary.Label ChangesetSummary.URITemplate Child.ID Child.URI CommandPart.CommandID
 	CommandPart.CommandLine ConfigPropertySchema.Default ConfigPropertySchema.Description
 	ConfigPropertySchema.Properties(key) ConfigPropertySchema.Required
 	ConfigPropertySchema.Type ConfigSchema.Properties(key) ConfigSchema.Required ConfigSchema.Type
 	ContentRefPart.ContentType Customization.ClientID Customization.Contents Customization.Description Customization.Globs Customization.ID
 	Customization.Meta Customization.Meta(key) Customization.Name Customization.Nonce Customization.Type Customization.URI
-	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Answers(key) Decision.OptionID Detail.Option ErrorInfo.ErrorType ErrorInfo.Stack
+	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Address Detail.Option ErrorInfo.ErrorType ErrorInfo.Stack
 	FileSide.Content FileSide.URI Icon.ContentType Icon.Sizes Icon.Src Icon.Theme InputAnswer.FreeformValues InputAnswerValue.FreeformValues
 	InputAnswerValue.Kind InputAnswerValue.Value InputRequest.Answers(key) InputRequest.ID Link.Epoch MarkdownPart.ID MarkdownPart.Meta MarkdownPart.Meta(key)
 	Message.Meta Message.Meta(key) MessageAttachment.ContentType MessageAttachment.Data MessageAttachment.DisplayKind

@@ -45,7 +45,7 @@ func (s *Server) showVerify(c echo.Context, status int, next, problem string) er
 
 func (s *Server) verify(c echo.Context) error {
 	next := c.FormValue("next")
-	switch err := s.Auth.Verify(c.Request().Context(), c.Request(), device(c), proof(c), ""); {
+	switch err := s.prove(c, ""); {
 	case errors.Is(err, auth.ErrNoProof):
 		return s.showVerify(c, http.StatusUnprocessableEntity, next, "Nothing was given.")
 	case errors.Is(err, auth.ErrBadProof):
@@ -93,6 +93,11 @@ func (s *Server) setPassword(c echo.Context) error {
 	} else if err != nil {
 		return err
 	}
+	what := "set the password"
+	if remove {
+		what = "took the password away"
+	}
+	s.record(c, device(c), what, "", "")
 	return s.goTo(c, "/devices")
 }
 
@@ -118,6 +123,7 @@ func (s *Server) addPasskey(c echo.Context) error {
 	} else if err != nil {
 		return err
 	}
+	s.record(c, device(c), "added the passkey", "", name)
 	return s.goTo(c, "/devices")
 }
 
@@ -125,5 +131,6 @@ func (s *Server) removePasskey(c echo.Context) error {
 	if err := s.Auth.RemovePasskey(c.Request().Context(), device(c).ID, c.Param("key")); err != nil {
 		return err
 	}
+	s.record(c, device(c), "removed a passkey", c.Param("key"), "")
 	return s.goTo(c, "/devices")
 }

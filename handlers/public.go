@@ -53,7 +53,7 @@ func (s *Server) login(c echo.Context) error {
 			return s.Auth.LoginByProof(c.Request().Context(), c.Request(), p)
 		}
 	}
-	cookie, _, err := enter()
+	cookie, d, err := enter()
 	switch {
 	case errors.Is(err, auth.ErrBadToken), errors.Is(err, auth.ErrBadProof):
 		s.Log.Warn("a login failed", "code", wrong.Code, "err", err)
@@ -61,6 +61,7 @@ func (s *Server) login(c echo.Context) error {
 	case err != nil:
 		return err
 	}
+	s.record(c, d, "logged in", d.ID, "")
 	c.SetCookie(cookie)
 	return s.goTo(c, "/")
 }
@@ -69,6 +70,7 @@ func (s *Server) logout(c echo.Context) error {
 	if err := s.Auth.Revoke(c.Request().Context(), device(c).ID); err != nil {
 		return err
 	}
+	s.record(c, device(c), "logged out", device(c).ID, "")
 	c.SetCookie(s.Auth.Forget(c.Request()))
 	return s.goTo(c, "/login")
 }

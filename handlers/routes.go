@@ -9,6 +9,7 @@ package handlers
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -70,11 +71,13 @@ type Config struct {
 	Agents      Agents
 	Epoch       string // of the Hub
 	Auth        *auth.Auth
+	Audit       Audit
 	Log         *slog.Logger
 	Port        int      // that the server listens on
 	PublicHosts []string // further values of Host that are ours
 	BasePath    string   // "" or a path that begins with a slash and does not end with one
 	StartFolder string   // suggested for the first session
+	Limits      Limits   // the zero Limits stand for DefaultLimits
 
 	TrustedProxies []netip.Prefix // who may say for whom they ask, and whether over TLS
 }
@@ -86,6 +89,8 @@ type Server struct {
 	handler http.Handler
 	streams *streams
 	feeds   *feeds
+	limiter *limiter
+	outside *strangers
 	strange atomic.Pointer[netip.Addr] // of a proxy that was met and is not trusted
 }
 
@@ -134,6 +139,9 @@ var routes = []route{
 	{"POST", "/passkeys", own, (*Server).addPasskey}, // attestation, name
 	{"POST", "/passkeys/:key/remove", own, (*Server).removePasskey},
 
+	{"GET", "/audit", operate, (*Server).audit},          // ?before=id
+	{"GET", "/audit/:id", operate, (*Server).auditEntry}, // id: of an entry that is a decision
+	{"GET", "/audit.jsonl", operate, (*Server).auditExport},
 	{"POST", "/notices/end", operate, (*Server).endNotices},
 
 	{"GET", "/", look, (*Server).inbox},
@@ -167,32 +175,35 @@ var routes = []route{
 	{"POST", "/s/:id/delete", operate, (*Server).delete},
 
 	{"GET", "/approvals/:id", look, (*Server).approval},                // id: of an approval
-	{"POST", "/approvals/:id", operate, (*Server).decide},              // option, digest, nonce
+	{"POST", decidePath, operate, (*Server).decide},                    // option, digest, nonce
 	{"GET", "/approvals/:id/files", look, (*Server).requestFiles},      // ?from=file
 	{"GET", "/approvals/:id/files/:file", look, (*Server).requestFile}, // ?from=line
 	{"GET", "/approvals/:id/raw", look, (*Server).requestRaw},
 }
 
+// decidePath is the one route that may be asked as often as one likes: to refuse.
+const decidePath = "/approvals/:id"
+
 // messagesPath is the one route that takes images, and has a limit of its own for them.
 const messagesPath = "/s/:id/messages"
 
-// bodyLimit bounds every form; a prompt with a pasted log fits.
-const bodyLimit = "1M"
-
 // New returns a server that is ready to answer.
 func New(cfg Config) *Server {
-	s := &Server{Config: cfg, echo: echo.New()}
+	if cfg.Limits == (Limits{}) {
+		cfg.Limits = DefaultLimits
+	}
+	s := &Server{Config: cfg, echo: echo.New(), limiter: newLimiter(cfg.Limits), outside: newStrangers(cfg.Limits.Strangers)}
 	s.streams, s.feeds = newStreams(s), newFeeds(s)
 	e := s.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.showError
 	e.IPExtractor = func(r *http.Request) string { return reachOf(r).From.String() }
-	e.Use(s.accessLog, s.recover, s.page, middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: bodyLimit, Skipper: uploads}), middleware.GzipWithConfig(middleware.GzipConfig{
+	e.Use(s.accessLog, s.recover, s.page, middleware.GzipWithConfig(middleware.GzipConfig{
 		Skipper: func(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/live") }, // streams see to it themselves
 	}))
 	g := e.Group(cfg.BasePath)
 	for _, r := range routes {
-		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), s.overNetwork(r))
+		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), s.overNetwork(r), s.limit(r.scope, r.path))
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))
@@ -223,7 +234,8 @@ const (
 func NewHTTPServer(s *Server) *http.Server {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ConnContext:                  limitUnsent,
+		ConnState:                    s.outside.went,
+		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return s.outside.came(limitUnsent(ctx, c), c) },
 		DisableGeneralOptionsHandler: true, // it would answer to any Host
 		ErrorLog:                     slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}

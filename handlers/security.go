@@ -198,7 +198,7 @@ func nextPage(r *http.Request, base string) string {
 // where a post comes from.
 func checkForm(r *http.Request, upload bool) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/x-www-form-urlencoded" && !upload {
+	if err != nil || kind != "application/x-www-form-urlencoded" && !upload || r.Header.Get("Content-Encoding") != "" {
 		return problemForm
 	}
 	if len(r.Cookies()) > 0 && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {

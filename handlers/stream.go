@@ -60,6 +60,8 @@ type streams struct {
 
 	mu   sync.Mutex
 	zip  int                // compressed streams
+	all  int                // streams that stay open
+	each map[string]int     // of them, by device
 	open map[string][]*seat // by device, over HTTP/1.1, oldest first
 }
 
@@ -70,7 +72,7 @@ type seat struct {
 }
 
 func newStreams(s *Server) *streams {
-	t := &streams{server: s, sse: sse.New(), gzip: middleware.Gzip(), open: map[string][]*seat{}}
+	t := &streams{server: s, sse: sse.New(), gzip: middleware.Gzip(), each: map[string]int{}, open: map[string][]*seat{}}
 	t.ctx, t.close = context.WithCancel(context.Background())
 	t.sse.AutoReplay = false // its log is never freed
 	t.sse.SplitData = true
@@ -82,9 +84,9 @@ func newStreams(s *Server) *streams {
 	return t
 }
 
-// loggedOut tells a page that its stream is over for good: it asks for itself
-// again, and is led to the login. A browser would ask for ever after an error.
-func loggedOut(c echo.Context) error {
+// loadAgain tells a page that its stream is over for good: it asks for itself again,
+// and is led to the login if it has none. A browser would ask for ever after an error.
+func loadAgain(c echo.Context) error {
 	return c.Blob(http.StatusOK, "text/event-stream", []byte("event: gone\ndata: -\n\n"))
 }
 
@@ -97,8 +99,12 @@ func (t *streams) serve(c echo.Context, id string) error {
 	ctx, release := t.server.Auth.Hold(c.Request().Context(), device(c).ID)
 	defer release()
 	// Whoever was logged out between the check of the request and Hold.
-	if _, err := t.server.Auth.Who(c.Request()); err != nil {
+	d, err := t.server.Auth.Who(c.Request())
+	if err != nil {
 		return problemLogin
+	}
+	if d.Granted != "" { // which comes with the next page
+		return loadAgain(c)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,7 +124,8 @@ func (t *streams) serve(c echo.Context, id string) error {
 
 // enter tells whether a stream is compressed, and gives it a seat if it may stay
 // open. A page that is opened takes the oldest one; a page that comes back, by
-// itself or because its seat was taken, only takes what is free.
+// itself or because its seat was taken, only takes what is free. Where there are too
+// many, a page asks again and again.
 func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *seat, leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,8 +134,10 @@ func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *s
 	}
 	at = &seat{leave: make(chan struct{}), end: end}
 	browser := device(c).ID
-	if c.Request().ProtoMajor == 1 {
-		taken := t.open[browser]
+	taken := t.open[browser]
+	if t.all >= t.server.Limits.Streams || t.each[browser] >= t.server.Limits.Device {
+		at = nil
+	} else if c.Request().ProtoMajor == 1 {
 		switch {
 		case len(taken) < maxOpen:
 			t.open[browser] = append(taken, at)
@@ -140,11 +149,22 @@ func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *s
 			at = nil
 		}
 	}
+	if at != nil {
+		t.all++
+		t.each[browser]++
+	}
 	return zip, at, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if zip {
 			t.zip--
+		}
+		if at == nil {
+			return
+		}
+		t.all--
+		if t.each[browser]--; t.each[browser] == 0 {
+			delete(t.each, browser)
 		}
 		if still := slices.DeleteFunc(t.open[browser], func(s *seat) bool { return s == at }); len(still) > 0 {
 			t.open[browser] = still

@@ -84,6 +84,7 @@ type Decision struct {
 	EditedInput string            `json:"editedInput,omitempty"` // "" if Input was left as it is
 	Reason      string            `json:"reason,omitempty"`      // why, told to the agent after the answer
 	Answers     map[string]Answer `json:"answers,omitempty"`     // by question id
+	Address     string            `json:"address,omitempty"`     // of the network that it came from, for the audit
 }
 
 // MaxReason bounds the characters of a Decision's Reason.
@@ -128,12 +129,17 @@ func (a Answer) Given() []string {
 	return given
 }
 
+// Told returns the answer without what is secret in it.
+func (a Answer) Told() Answer {
+	a.Secret = nil
+	return a
+}
+
 // Told returns the decision without its secrets.
 func (d Decision) Told() Decision {
 	told := maps.Clone(d.Answers)
 	for id, a := range told {
-		a.Secret = nil
-		told[id] = a
+		told[id] = a.Told()
 	}
 	d.Answers = told
 	return d

@@ -53,10 +53,16 @@ func earlierWords(begin snapshot.Part) string {
 func foundWords(f Find) string {
 	switch n := len(f.Hits); n {
 	case 0:
+		if !f.Whole {
+			return "It was not found in time: the oldest turns were not looked through."
+		}
 		return "Nothing in this session has this text."
 	case f.Most:
 		return fmt.Sprintf("The newest %d places; there may be more.", n)
 	default:
+		if !f.Whole {
+			return plural(n, "place", "places") + ", the newest first. The oldest turns were not looked through: that took too long."
+		}
 		return plural(n, "place", "places") + ", the newest first."
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -37,6 +38,10 @@ import (
 // stopWithin bounds a graceful stop.
 const stopWithin = 5 * time.Second
 
+// memoryLimit is from where on nod collects garbage rather than grow, ten times what
+// it needs with a day's sessions. GOMEMLIMIT sets another.
+const memoryLimit = 512 << 20
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends nod at once
@@ -51,13 +56,13 @@ func main() {
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if len(args) > 0 && args[0] == "keep" {
-		return keep.Main(ctx, args[1:])
+		return keep.Main(ctx, args[1:], newLog(os.Stderr, slog.LevelInfo))
 	}
 	command, argument, cfg, err := parse(args, errOut)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: cfg.LogLevel}))
+	log := newLog(errOut, cfg.LogLevel)
 	switch command {
 	case "login-url":
 		return loginURL(ctx, cfg, log, out)
@@ -71,6 +76,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return export(ctx, cfg, log, argument, out)
 	case "import":
 		return importFile(ctx, cfg, log, argument, out)
+	case "audit":
+		return writeAudit(ctx, cfg, log, out)
+	case "audit check":
+		return checkAudit(ctx, cfg, log, out)
 	case "agents":
 		return listAgents(ctx, owners(cfg, log), out)
 	case "agents stop":
@@ -135,6 +144,23 @@ func importFile(ctx context.Context, cfg config, log *slog.Logger, file string, 
 			return err
 		}
 		_, err = fmt.Fprintln(out, "Imported", len(uris), "session(s). Start nod to see them.")
+		return err
+	})
+}
+
+// writeAudit prints the record of who did what, whether or not nod runs.
+func writeAudit(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error { return journal.WriteAudit(out, store.Audit(ctx, 0)) })
+}
+
+// checkAudit says whether it is as nod wrote it.
+func checkAudit(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) error {
+	return withJournal(ctx, cfg, log, func(store journal.Store) error {
+		n, err := store.VerifyAudit(ctx)
+		if err != nil {
+			return fmt.Errorf("%w (%d entries before that are good); who did it can write to %s", err, n, cfg.Data)
+		}
+		_, err = fmt.Fprintln(out, "All", n, "entries are as nod wrote them.")
 		return err
 	})
 }
@@ -249,6 +275,9 @@ func stopAgents(ctx context.Context, owners []owner, out io.Writer) error {
 }
 
 func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (err error) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	lock, err := openData(cfg.Data)
 	if err != nil {
 		return err
@@ -302,8 +331,9 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	manager.Start()
 
 	server := handlers.New(handlers.Config{
-		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure}), Log: log,
-		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies,
+		Hub: h, Agents: manager, Epoch: h.Epoch, Audit: store, Log: log,
+		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, VerifyEvery: cfg.VerifyEvery}),
+		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Limits: cfg.limits(),
 	})
 	token, err := auth.MintLogin(ctx, store)
 	if err != nil {

@@ -9,9 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +80,7 @@ func TestRefusedSettings(t *testing.T) {
 		"which nod does not know":          {"--config", write(t, "lissten = \"x\"")},
 		"cannot be read":                   {"--config", write(t, "listen = ")},
 		"must begin with a slash":          {"--config", write(t, "base_path = \"nod/\"")},
+		"must be at least 1":               {"--config", write(t, "max_streams = 0")},
 		"has no command “serve”":           {"serve"},
 		"does not know what to do with":    {"--log-level", "info", "extra"},
 		"needs a session":                  {"export"},
@@ -321,6 +325,129 @@ func TestKeepingCommands(t *testing.T) {
 	expect(say("import", copied), "nothing was imported")
 	expect(say("restore", copied), "What was here before is in "+data)
 	expect(say("backup", filepath.Join(data, "again")), "All sessions are in")
+}
+
+// TestR11RestoreLogsOut: what was ended since the backup was made does not come back.
+func TestR11RestoreLogsOut(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data, none, copied := filepath.Join(t.TempDir(), "data"), write(t, ""), filepath.Join(t.TempDir(), "copy")
+	r, port, token := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", none)
+	c := loggedIn(t, port, token)
+	do := func(command ...string) {
+		t.Helper()
+		if err := run(t.Context(), append(command, "--data", data, "--config", none), io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("backup", copied)
+	r.stop(t)
+	do("restore", copied)
+	r, again, _ := startNod(t, "--listen", "127.0.0.1:"+port, "--data", data, "--config", none)
+	defer r.stop(t)
+	if again != port {
+		t.Fatalf("it listens on %s", again)
+	}
+	if status, at := visit(t, c, http.MethodGet, "http://127.0.0.1:"+port+"/", nil); status != http.StatusSeeOther || at != "/login" {
+		t.Errorf("a browser of that time: %d %s", status, at)
+	}
+}
+
+// TestR12Verify prints a code that shows a running nod who its owner is, once.
+func TestR12Verify(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data, none := filepath.Join(t.TempDir(), "data"), write(t, "")
+	args := []string{"verify", "--data", data, "--config", none}
+	if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "start nod first") {
+		t.Errorf("without a nod: %v", err)
+	}
+	r, port, token := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", none)
+	defer r.stop(t)
+	c := loggedIn(t, port, token)
+	var out bytes.Buffer
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile(`[A-Z2-7]{4}-[A-Z2-7]{4}`).FindString(out.String())
+	for i, want := range []int{http.StatusSeeOther, http.StatusForbidden} {
+		if status, _ := visit(t, c, http.MethodPost, "http://127.0.0.1:"+port+"/verify", url.Values{"code": {code}}); status != want {
+			t.Errorf("time %d with %q: %d", i+1, code, status)
+		}
+	}
+}
+
+// TestR42AuditCommands prints the record and looks at it, also beside a nod that
+// runs.
+func TestR42AuditCommands(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data, config := filepath.Join(t.TempDir(), "data"), write(t, "")
+	r, _, _ := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", config)
+	defer r.stop(t)
+	store, err := journal.Open(t.Context(), data, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	if err := store.Append(t.Context(), journal.Batch{Audit: []journal.AuditEntry{{Time: 1, Actor: "d", Name: "<Firefox>", What: "thing done", Detail: []byte(`{"a":"<b>"}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	var printed, checked bytes.Buffer
+	if err := run(t.Context(), []string{"audit", "--data", data, "--config", config}, &printed, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(printed.String(), `"name":"<Firefox>","address":"","what":"thing done","about":"","detail":{"a":"<b>"},"prev":"`) {
+		t.Errorf("it prints %s", printed.String())
+	}
+	if err := run(t.Context(), []string{"audit", "check", "--data", data, "--config", config}, &checked, io.Discard); err != nil || !strings.Contains(checked.String(), "entries are as nod wrote them") {
+		t.Errorf("%v: %s", err, checked.String())
+	}
+}
+
+// TestR40MemoryCeiling: nod sets one for itself, unless its owner has.
+func TestR40MemoryCeiling(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	for set, want := range map[string]int64{"": memoryLimit, "1GiB": 1 << 30} {
+		debug.SetMemoryLimit(1 << 30) // what the runtime has made of 1GiB when the process began
+		t.Setenv("GOMEMLIMIT", set)
+		r, _, _ := startNod(t, "--listen", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), "--config", write(t, ""))
+		r.stop(t)
+		if got := debug.SetMemoryLimit(-1); got != want {
+			t.Errorf("GOMEMLIMIT=%s: %d", set, got)
+		}
+	}
+}
+
+// loggedIn is a browser that has used a login token.
+func loggedIn(t *testing.T, port, token string) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if status, _ := visit(t, c, http.MethodPost, "http://127.0.0.1:"+port+"/login", url.Values{"token": {token}}); status != http.StatusSeeOther {
+		t.Fatalf("login: %d", status)
+	}
+	return c
+}
+
+// visit makes a request as a browser does, and returns where it is led to.
+func visit(t *testing.T, c *http.Client, method, address string, form url.Values) (status int, location string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	res, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode, res.Header.Get("Location")
 }
 
 // TestFindAgents: the daemon of a terminal may come later, so it is kept. The demo is

@@ -46,7 +46,11 @@ func (b *bench) start(env ...string) (*nod, error) {
 		return nil, err
 	}
 	n := &nod{bench: b, dir: dir, agent: "codex"}
-	n.cmd = exec.CommandContext(b.ctx, b.binary, "--listen", "127.0.0.1:0", "--data", n.data(), "--log-level", "warn", "--config", os.DevNull)
+	config := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(config, []byte("max_streams = 100000\n"), 0o600); err != nil { // the crowd is to be let in
+		return nil, err
+	}
+	n.cmd = exec.CommandContext(b.ctx, b.binary, "--listen", "127.0.0.1:0", "--data", n.data(), "--log-level", "warn", "--config", config)
 	n.cmd.Cancel = func() error { return n.cmd.Process.Signal(syscall.SIGTERM) } // so that it takes its agent along
 	n.cmd.WaitDelay = 10 * time.Second
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C reaches it only through us

@@ -87,6 +87,7 @@ type Hub struct {
 	links    []state.Link        // in the order of the adapters
 	rev      uint64              // counts changes of what the inbox shows
 	trouble  string              // a sentence while the journal cannot be written
+	tampered string              // a sentence if the audit is not as it was written
 	notices  []snapshot.Notice   // the newest last
 	watchers map[chan struct{}]struct{}
 	untidy   []*session // for the keeper

@@ -90,6 +90,7 @@ func (h *Hub) keep() {
 		<-h.stop
 		cancel()
 	}()
+	h.checkAudit(ctx)
 	old := time.NewTicker(retainEvery)
 	defer old.Stop()
 	again := time.NewTimer(0)
@@ -116,6 +117,22 @@ func (h *Hub) keep() {
 			}
 			h.retain(ctx, time.Since(began))
 		}
+	}
+}
+
+// checkAudit has the pages say so if the audit is not as it was written. nod goes
+// on: what it protects is what agents do, and that still needs a person.
+func (h *Hub) checkAudit(ctx context.Context) {
+	switch _, err := h.store.VerifyAudit(ctx); {
+	case ctx.Err() != nil:
+	case errors.Is(err, journal.ErrChain):
+		h.log.Error("the audit is not as nod wrote it", "err", err)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.tampered = "The record of who approved what was changed outside nod: who did that can write to your data folder. “nod audit check” says where."
+		h.changed()
+	case err != nil:
+		h.log.Warn("the audit could not be looked through", "err", err)
 	}
 }
 

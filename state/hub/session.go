@@ -298,10 +298,23 @@ func approvalRow(session string, a *approvals.Approval) (journal.Approval, error
 	return journal.Approval{ID: a.ID, Session: session, State: string(a.State), Digest: a.Digest, Record: record}, err
 }
 
+// audit tells of a step of a request. A decision's entry holds all that a person
+// was shown, as it came and as it was answered; what became of it refers to that.
 func audit(c change, at int64) journal.AuditEntry {
-	e := journal.AuditEntry{Time: at, Actor: c.to.Actor, What: "request " + string(c.to.State)}
-	// A map of strings and a decision always encode.
-	e.Detail, _ = state.Marshal(map[string]any{"approval": c.to.ID, "digest": c.to.Digest, "decision": c.to.Decision})
+	e := journal.AuditEntry{Time: at, What: "request " + string(c.to.State), About: c.to.ID}
+	if c.to.State == approvals.Decided {
+		return decided(e, c.to)
+	}
+	e.Detail, _ = state.Marshal(map[string]string{"title": c.to.Request.Title, "session": c.to.Request.Session}) // strings always encode
+	return e
+}
+
+// decided adds to an entry who has decided, and what.
+func decided(e journal.AuditEntry, a *approvals.Approval) journal.AuditEntry {
+	e.Actor, e.Address = a.Actor, a.Decision.Address
+	shown := *a
+	shown.Nonce = ""
+	e.Detail, _ = state.Marshal(&shown) // as it is in the same batch
 	return e
 }
 
@@ -619,8 +632,7 @@ func (s *session) decide(ctx context.Context, actor, id, digest, nonce string, d
 	s.hub.noteJournal(err)
 	if !was.Denies(d) {
 		// For when the disk takes it again; by that the pages notice, too.
-		refused := audit(change{from: was, to: was}, s.hub.now())
-		refused.Actor, refused.What = actor, "approval refused: it could not be recorded"
+		refused := decided(journal.AuditEntry{Time: s.hub.now(), What: "request refused: not recorded", About: id}, a)
 		s.hub.store.Buffer(journal.Batch{Audit: []journal.AuditEntry{refused}})
 		return was, err
 	}

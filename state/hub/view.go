@@ -109,7 +109,7 @@ func (h *Hub) Archived() []snapshot.Session {
 
 func (h *Hub) list() (in snapshot.Inbox, archived []snapshot.Session) {
 	h.mu.Lock()
-	in = snapshot.Inbox{Rev: h.rev, Links: slices.Clone(h.links), Trouble: h.trouble, Notices: slices.Clone(h.notices)}
+	in = snapshot.Inbox{Rev: h.rev, Links: slices.Clone(h.links), Trouble: cmp.Or(h.trouble, h.tampered), Notices: slices.Clone(h.notices)}
 	order := slices.Clone(h.order)
 	h.mu.Unlock()
 	for _, s := range slices.Backward(order) {

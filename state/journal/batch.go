@@ -194,15 +194,6 @@ func approvalThere(ctx context.Context, tx *sql.Tx, x Approval) (bool, error) {
 		x.ID, x.Session, x.State, x.Digest, blob(x.Record))
 }
 
-// writeAudit takes two entries that say the same of the same millisecond for one
-// that was tried twice.
-func writeAudit(ctx context.Context, tx *sql.Tx, x AuditEntry) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO audit(time, actor, what, detail) SELECT ?1, ?2, ?3, ?4
-		WHERE NOT EXISTS (SELECT 1 FROM audit WHERE time = ?1 AND actor = ?2 AND what = ?3 AND detail IS ?4)`,
-		x.Time, x.Actor, x.What, blob(x.Detail))
-	return err
-}
-
 // number refuses what SQLite's integers cannot hold.
 func number(seq uint64) error {
 	if seq > math.MaxInt64 {

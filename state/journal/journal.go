@@ -64,12 +64,19 @@ type ApprovalChange struct {
 	Approval
 }
 
-// AuditEntry says who did what. Entries are only ever added.
+// AuditEntry says who did what. Entries are only ever added, and form a chain: who
+// changes one, or takes one out, breaks it. The names are those of the export.
 type AuditEntry struct {
-	Time   int64
-	Actor  string
-	What   string
-	Detail json.RawMessage
+	ID      int64           `json:"id"`      // given by the store, counts from 1 without a gap
+	Time    int64           `json:"time"`    // Unix milliseconds
+	Actor   string          `json:"actor"`   // id of a device; "" for nod itself
+	Name    string          `json:"name"`    // of the device, as it was then; "" to have the store look
+	Address string          `json:"address"` // of the network that it came from; "" for nod itself
+	What    string          `json:"what"`    // stable, such as "request decided"
+	About   string          `json:"about"`   // id of what it happened to
+	Detail  json.RawMessage `json:"detail,omitempty"`
+	Prev    string          `json:"prev"` // Hash of the entry before, hex
+	Hash    string          `json:"hash"` // over all of the above, hex; given by the store
 }
 
 // Batch is committed whole or not at all, in the order of its fields.
@@ -115,6 +122,9 @@ var (
 	// ErrBroken: events of this session were lost while the disk was full and
 	// memory ran out. Its log goes on after a Cut.
 	ErrBroken = errors.New("journal: the log of this session broke off while the disk was full")
+	// ErrChain: the audit is not as it was written. Its text names the first entry
+	// that is wrong.
+	ErrChain = errors.New("journal: the audit was changed")
 	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("journal: no such record")
 )
@@ -181,6 +191,17 @@ type Store interface {
 	Approvals(ctx context.Context, session string) ([]Approval, error)
 	// Approval returns one approval, or ErrNotFound.
 	Approval(ctx context.Context, id string) (Approval, error)
+
+	// Audit yields the audit's entries after an id, the oldest first.
+	Audit(ctx context.Context, after int64) iter.Seq2[AuditEntry, error]
+	// AuditBefore returns up to n entries from before an id, the newest first, fewer
+	// if they are large; 0 stands for the end.
+	AuditBefore(ctx context.Context, id int64, n int) ([]AuditEntry, error)
+	// AuditAbout returns the entries about one thing, the oldest first.
+	AuditAbout(ctx context.Context, about string) ([]AuditEntry, error)
+	// VerifyAudit walks the chain and returns how many entries of it are good;
+	// ErrChain if not all are.
+	VerifyAudit(ctx context.Context) (entries int, err error)
 
 	// PutLogin stores the hash of a one-time login token.
 	PutLogin(ctx context.Context, hash string, expires int64) error

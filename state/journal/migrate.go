@@ -21,6 +21,8 @@ var (
 	schema3 string
 	//go:embed schema4.sql
 	schema4 string
+	//go:embed schema5.sql
+	schema5 string
 )
 
 // A format is one step of the file's history. SQLite's user_version counts the
@@ -28,14 +30,17 @@ var (
 type format struct {
 	step   string   // SQL that leads here from the format before
 	tables []string // all there are then, sorted; by them a file is known as ours
+
+	then func(context.Context, *sql.Tx) error // what SQL cannot do of the step; nil: nothing
 }
 
 // formats are never edited once they were released, only added to.
 var formats = []format{
-	{schema1, []string{"approvals", "audit", "devices", "events", "logins", "opaque", "sessions"}},
-	{schema2, []string{"approvals", "audit", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}},
-	{schema3, []string{"approvals", "audit", "deleted", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}},
-	{schema4, []string{"approvals", "audit", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "snapshots", "sources"}},
+	{schema1, []string{"approvals", "audit", "devices", "events", "logins", "opaque", "sessions"}, nil},
+	{schema2, []string{"approvals", "audit", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}, nil},
+	{schema3, []string{"approvals", "audit", "deleted", "devices", "events", "logins", "meta", "opaque", "sessions", "snapshots", "sources"}, nil},
+	{schema4, []string{"approvals", "audit", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "snapshots", "sources"}, nil},
+	{schema5, []string{"approvals", "audit", "audit_ends", "deleted", "devices", "door", "events", "logins", "meta", "opaque", "passkeys", "sessions", "snapshots", "sources"}, chainAudit},
 }
 
 // Sentences about a file that is left as it is.
@@ -133,9 +138,29 @@ func quickCheck(ctx context.Context, db *sql.DB) error {
 func migrate(ctx context.Context, db *sql.DB, version int) error {
 	for i, f := range formats[version:] {
 		done := version + i + 1
-		if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA user_version = %d;\nCOMMIT;", f.step, done)); err != nil {
+		if err := f.reach(ctx, db, done); err != nil {
 			return fmt.Errorf("it could not be brought to format %d: %w", done, err)
 		}
 	}
 	return nil
+}
+
+func (f format) reach(ctx context.Context, db *sql.DB, version int) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, f.step); err != nil {
+		return err
+	}
+	if f.then != nil {
+		if err := f.then(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+		return err
+	}
+	return tx.Commit()
 }

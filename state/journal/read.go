@@ -140,6 +140,7 @@ func paged[T any](next func(last *T) ([]T, bool, error)) iter.Seq2[T, error] {
 
 // querier is a database or a transaction.
 type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 

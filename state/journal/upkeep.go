@@ -198,7 +198,7 @@ func (s *sqlite) Prune(ctx context.Context, opaqueBefore, auditBefore int64) err
 	if err := s.exec(ctx, "DELETE FROM opaque WHERE id <= (SELECT max(id) FROM opaque) - ?", maxOpaque); err != nil {
 		return err
 	}
-	if err := s.exec(ctx, "DELETE FROM audit WHERE time < ?", auditBefore); err != nil {
+	if err := s.do(job{task: func() error { return s.inTx(func(tx *sql.Tx) error { return pruneAudit(tx, auditBefore) }) }}); err != nil {
 		return err
 	}
 	if err := s.exec(ctx, "DELETE FROM deleted WHERE time < ?", auditBefore); err != nil {

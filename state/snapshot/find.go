@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"iter"
 	"regexp"
 	"slices"
@@ -16,14 +17,17 @@ type Hit struct {
 }
 
 // Find returns where a text, which is valid UTF-8, stands, in any case of letters,
-// the newest first: one
-// hit for each response part and for what was asked in each turn, and no more than
-// most. shown makes of what an agent wrote what a person sees of it. What is in
-// _meta is not looked at.
-func (s Session) Find(text string, most int, shown func(string) string) (hits []Hit) {
+// the newest first: one hit for each response part and for what was asked in each
+// turn, and no more than most. shown makes of what an agent wrote what a person sees
+// of it. What is in _meta is not looked at. When ctx ends, it ends; whole tells
+// whether all was looked through by then, or enough was found.
+func (s Session) Find(ctx context.Context, text string, most int, shown func(string) string) (hits []Hit, whole bool) {
 	find := regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))
 	look := func(at Part, texts iter.Seq[string]) bool {
 		for t := range texts {
+			if ctx.Err() != nil {
+				return false
+			}
 			t = shown(t)
 			if i := find.FindStringIndex(t); i != nil {
 				hits = append(hits, Hit{
@@ -47,14 +51,14 @@ func (s Session) Find(text string, most int, shown func(string) string) (hits []
 				gone[id] = true
 			}
 			if !look(Part{Kind: Response, Turn: turn, Index: i}, s.texts(p)) {
-				return hits
+				return hits, ctx.Err() == nil
 			}
 		}
 		if !look(Part{Kind: Turn, Turn: turn}, slices.Values([]string{Asked(s.State, turn)})) {
-			return hits
+			return hits, ctx.Err() == nil
 		}
 	}
-	return hits
+	return hits, true
 }
 
 const hitContext = 80 // bytes before a match that are shown with it; after it twice as many

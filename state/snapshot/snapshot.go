@@ -114,7 +114,7 @@ type Inbox struct {
 	Sessions []Session // newest first, without sub-agents and without what is archived
 	Archived int       // how many are archived
 	Links    []state.Link
-	Trouble  string // a sentence while the journal cannot be written
+	Trouble  string // a sentence while the journal cannot be written, or cannot be trusted
 	Notices  []Notice
 }
 

@@ -1,9 +1,12 @@
 package snapshot
 
 import (
+	"context"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"nod/state"
 )
@@ -55,6 +58,24 @@ func TestPagesCoverASession(t *testing.T) {
 	}
 }
 
+// TestR38FindEndsInTime: what was found by then is told, and that it is not all.
+func TestR38FindEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns []*state.Turn
+		for range 10 {
+			turns = append(turns, &state.Turn{ResponseParts: []state.ResponsePart{&state.MarkdownPart{Content: state.NewText("a needle")}}})
+		}
+		slow := func(s string) string { time.Sleep(100 * time.Millisecond); return s }
+		for within, want := range map[time.Duration]int{450 * time.Millisecond: 3, time.Hour: 10} {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			hits, whole := Session{State: &state.Session{Turns: turns}}.Find(ctx, "needle", 99, slow)
+			if cancel(); len(hits) != want || whole != (want == 10) {
+				t.Errorf("within %v: %d hits, whole: %v", within, len(hits), whole)
+			}
+		}
+	})
+}
+
 // TestFindPassesOverWhatIsGone: a text that another stands for is not found twice.
 func TestFindPassesOverWhatIsGone(t *testing.T) {
 	s := Session{State: &state.Session{Turns: []*state.Turn{{ResponseParts: []state.ResponsePart{
@@ -62,8 +83,8 @@ func TestFindPassesOverWhatIsGone(t *testing.T) {
 		&state.NotificationPart{Content: state.Plain("between")},
 		&state.MarkdownPart{ID: "m/completed", Content: state.NewText("the whole needle"), Meta: state.Meta{"nod.supersedes": []byte(`"m"`)}},
 	}}}}}
-	hits := s.Find("needle", 10, func(s string) string { return s })
-	if len(hits) != 1 || hits[0].At.Index != 2 {
+	hits, whole := s.Find(t.Context(), "needle", 10, func(s string) string { return s })
+	if !whole || len(hits) != 1 || hits[0].At.Index != 2 {
 		t.Errorf("%+v", hits)
 	}
 	for i, want := range []bool{true, false, false} {

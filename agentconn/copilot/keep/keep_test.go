@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "keep" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		if err := Main(ctx, os.Args[2:]); err != nil {
+		if err := Main(ctx, os.Args[2:], slog.New(slog.DiscardHandler)); err != nil {
 			fmt.Fprintln(os.Stderr, "nod:", err)
 			os.Exit(1)
 		}
@@ -370,7 +370,7 @@ func TestLongPath(t *testing.T) {
 // TestByHand says what it is.
 func TestByHand(t *testing.T) {
 	for _, args := range [][]string{nil, {"help"}, {"/tmp", "x", "y"}} {
-		if err := Main(t.Context(), args); err == nil || !strings.Contains(err.Error(), "by nod itself") {
+		if err := Main(t.Context(), args, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "by nod itself") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

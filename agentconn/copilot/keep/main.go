@@ -44,7 +44,7 @@ var listens = regexp.MustCompile(`listening on port ([0-9]+)`)
 
 // Main is what nod keep does: it keeps a server until nobody needs it, ctx ends, or
 // the server's program does. The arguments are those that Keeper.Start gives.
-func Main(ctx context.Context, args []string) error {
+func Main(ctx context.Context, args []string, log *slog.Logger) error {
 	if len(args) < 3 || args[1] != ofProgram && args[1] != ofAddress {
 		return errors.New("nod keep is started by nod itself; there is nothing to be done with it by hand")
 	}
@@ -52,7 +52,7 @@ func Main(ctx context.Context, args []string) error {
 	syscall.Umask(0o077)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	k := Keeper{Folder: args[0], Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	k := Keeper{Folder: args[0], Log: log}
 	address := args[2]
 	if args[1] == ofProgram {
 		port := make(chan string, 1)

@@ -52,6 +52,9 @@ func Run(t *testing.T, open func(t *testing.T, folder string) journal.Store) {
 		{"CutBelowNewest", cutBelowNewest},
 		{"Delete", deleteSessions},
 		{"Prune", prune},
+		{"R42AuditIsAChain", auditIsAChain},
+		{"R42AuditPruned", auditPruned},
+		{"R42AuditKeepsNames", auditKeepsNames},
 		{"BeginTellsOfACrash", beginTellsOfACrash},
 		{"BufferKeepsOrder", bufferKeepsOrder},
 		{"BufferIsCommittedAlone", bufferIsCommittedAlone},
@@ -726,6 +729,87 @@ func prune(b *bench) {
 	b.deleted("s:/new")
 	b.seqs(one, 1, 2, 3)
 	b.snapshots(one, snap(one, 0), snap(one, 0))
+}
+
+// audited adds an entry for each time, in a batch of its own.
+func (b *bench) audited(times ...int64) {
+	b.Helper()
+	for _, at := range times {
+		b.append(journal.Batch{Audit: []journal.AuditEntry{{Time: at, Actor: "d", Address: "127.0.0.1", What: "did", About: fmt.Sprint("it", at%2), Detail: json.RawMessage(`{"at":1}`)}}})
+	}
+}
+
+// chain returns all audit entries, and expects the chain to hold.
+func (b *bench) chain(want int) (out []journal.AuditEntry) {
+	b.Helper()
+	n, err := b.VerifyAudit(b.Context())
+	b.must(err)
+	b.equal("entries of the chain", n, want)
+	for x, err := range b.Audit(b.Context(), 0) {
+		b.must(err)
+		out = append(out, x)
+	}
+	b.equal("entries", len(out), want)
+	return out
+}
+
+func auditIDs(xs []journal.AuditEntry) (ids []int64) {
+	for _, x := range xs {
+		ids = append(ids, x.ID)
+	}
+	return ids
+}
+
+func auditIsAChain(b *bench) {
+	b.chain(0)
+	b.audited(1, 2, 3)
+	b.append(journal.Batch{Audit: []journal.AuditEntry{{Time: 4, What: "one of two"}, {Time: 4, What: "two of two"}}})
+	b.reopen()
+	b.audited(4)
+	all := b.chain(6)
+	for i, x := range all {
+		b.equal("id", x.ID, int64(i+1))
+		if i > 0 {
+			b.equal("previous hash", x.Prev, all[i-1].Hash)
+		}
+	}
+	x := all[0]
+	x.Prev, x.Hash = "", ""
+	b.equal("entry", x, journal.AuditEntry{ID: 1, Time: 1, Actor: "d", Address: "127.0.0.1", What: "did", About: "it1", Detail: json.RawMessage(`{"at":1}`)})
+
+	page := func(before int64, n int) []int64 {
+		xs, err := b.AuditBefore(b.Context(), before, n)
+		b.must(err)
+		return auditIDs(xs)
+	}
+	b.equal("the newest", page(0, 2), []int64{6, 5})
+	b.equal("before them", page(5, 9), []int64{4, 3, 2, 1})
+	about, err := b.AuditAbout(b.Context(), "it0")
+	b.must(err)
+	b.equal("about one thing", auditIDs(about), []int64{2, 6})
+}
+
+// auditPruned forgets a beginning, and never what lies behind something young.
+func auditPruned(b *bench) {
+	b.audited(10, 20, 5, 30)
+	b.must(b.Prune(b.Context(), 0, 15))
+	b.equal("left", auditIDs(b.chain(3)), []int64{2, 3, 4})
+	b.must(b.Prune(b.Context(), 0, 15))
+	b.chain(3)
+	b.must(b.Prune(b.Context(), 0, 99))
+	b.chain(0)
+	b.reopen()
+	b.audited(40)
+	b.equal("goes on", auditIDs(b.chain(1)), []int64{5})
+}
+
+func auditKeepsNames(b *bench) {
+	b.must(b.PutDevice(b.Context(), journal.Device{ID: "d", TokenHash: "h", Name: "Firefox on Linux"}))
+	b.audited(1)
+	b.must(b.DeleteDevice(b.Context(), "d"))
+	b.audited(2)
+	all := b.chain(2)
+	b.equal("names", []string{all[0].Name, all[1].Name}, []string{"Firefox on Linux", ""})
 }
 
 func beginTellsOfACrash(b *bench) {
