@@ -135,7 +135,7 @@ func TestR32Phone(t *testing.T) {
 	screen.loggedIn(w, false)
 	screen.goTo(w.base + "/devices")
 	screen.click("form[action='/pair'] button")
-	screen.untilText("main", "listens on this machine only")
+	screen.untilText("main", "knows no address yet")
 
 	w.nod.kill(15)
 	w.config = filepath.Join(t.TempDir(), "nod.toml")
