@@ -209,6 +209,9 @@ func TestC56BehindNginx(t *testing.T) {
 
 			// The address, the cookie and the stream, as a program sees them.
 			c := visitor(t)
+			if res := send(t, c, w.base+"/approvals/x", nil); res.StatusCode != http.StatusUnauthorized {
+				t.Errorf("an answer of nobody's, by a proxy on this machine: %d", res.StatusCode)
+			}
 			res := send(t, c, w.base+"/login", url.Values{"token": {w.mintLogin()}})
 			if len(res.Cookies()) == 0 || res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/nod/" {
 				t.Fatalf("login: %d to %q", res.StatusCode, res.Header.Get("Location"))
