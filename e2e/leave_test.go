@@ -79,3 +79,18 @@ func TestR10NoTrace(t *testing.T) {
 		}
 	}
 }
+
+// TestR10LinkOnTheLoginPage: a link that is opened in a tab that shows the login page
+// already, where the browser loads nothing, logs in like any.
+func TestR10LinkOnTheLoginPage(t *testing.T) {
+	w := newBareWorld(t, "/usr/bin:/bin")
+	b := newBrowser(t, desk)
+	b.goTo(w.base + "/login")
+	b.fill("#token", "wrong")
+	b.click("#login button")
+	b.until("what was wrong", "document.querySelector('.problem:not([hidden])')")
+	b.loggedIn(w, false)
+	if eval[string](b, "location.hash") != "" {
+		t.Error("the token is still in the address")
+	}
+}
