@@ -149,6 +149,11 @@ func (s *Server) confirmPair(c echo.Context) error {
 	} else if err != nil {
 		return err
 	}
+	o, err := s.Auth.Offered(device(c).ID, c.Param("offer"))
+	if err != nil {
+		return err
+	}
+	s.record(c, device(c), "was let in by its number", "", o.Name)
 	return s.goTo(c, "/pair/"+c.Param("offer"))
 }
 
