@@ -65,8 +65,9 @@ func (s *Server) reached(next http.Handler) http.Handler {
 				how.Proxy = peer
 			}
 		}
-		if r.TLS != nil {
-			// Not for a proxy: what else is under its name is not ours to decide.
+		if name, _, _ := strings.Cut(strings.ToLower(r.Host), ":"); r.TLS != nil && name != "localhost" {
+			// Not for a proxy, nor for localhost: what else is under that name, at any
+			// port, is not ours to decide.
 			w.Header().Set("Strict-Transport-Security", transportSecurity)
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), reachKey{}, how)))

@@ -94,6 +94,16 @@ func TestR9OwnCertificate(t *testing.T) {
 	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Strict-Transport-Security") == "" || res.TLS.PeerCertificates[0].SerialNumber.Int64() != 1 {
 		t.Errorf("login: %d, %v", res.StatusCode, res.Header)
 	}
+	shared, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m[1]+"/login", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.Host = "localhost:" + shared.URL.Port()
+	if res, err := client.Do(shared); err != nil || res.StatusCode != http.StatusOK || res.Header.Get("Strict-Transport-Security") != "" {
+		t.Errorf("at localhost, where other programs are: %v, %v", res, err)
+	} else {
+		_ = res.Body.Close()
+	}
 	live, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m[1]+"/live", nil)
 	if err != nil {
 		t.Fatal(err)
