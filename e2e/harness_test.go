@@ -84,9 +84,6 @@ func find() (missing []string) {
 	if _, err := os.Stat(filepath.Join(codexDir, "codex")); err != nil {
 		missing = append(missing, "Codex below e2e/node_modules")
 	}
-	if nginxProgram() == "" {
-		missing = append(missing, "nginx")
-	}
 	return missing
 }
 

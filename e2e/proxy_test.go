@@ -92,6 +92,12 @@ func freePort(t *testing.T) int {
 func newNginx(t *testing.T, port int, locations string) *nginx {
 	t.Helper()
 	program := nginxProgram()
+	switch {
+	case program == "" && os.Getenv("NOD_E2E") == "required":
+		t.Fatal("nginx is not here; “make test” installs it")
+	case program == "":
+		t.Skip("nginx is not here; “make test” installs it")
+	}
 	dir := t.TempDir()
 	cert, key := certify(t)
 	n := &nginx{fmt.Sprintf("https://localhost:%d", port), filepath.Join(dir, "access.log")}
