@@ -944,7 +944,7 @@ func lookTwice(r state.Request) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if risky(ctx, r) {
+			if risk.Grave(list) && len(options(r, state.OptionApprove)) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<p class=\"grave\">nod asks you to show that it is you before it lets this be approved.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

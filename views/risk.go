@@ -3,7 +3,6 @@ package views
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"nod/state"
 	"nod/state/approvals"
-	"nod/state/risk"
 	"nod/state/snapshot"
 	"nod/views/reveal"
 )
@@ -25,15 +23,10 @@ func WithOwn(ctx context.Context, folders []string) context.Context {
 	return context.WithValue(ctx, ownKey{}, folders)
 }
 
+// ownOf returns these folders.
 func ownOf(ctx context.Context) []string {
 	own, _ := ctx.Value(ownKey{}).([]string)
 	return own
-}
-
-// risky reports whether every way to approve a request asks for a proof.
-func risky(ctx context.Context, r state.Request) bool {
-	list := options(r, state.OptionApprove)
-	return len(list) > 0 && !slices.ContainsFunc(list, func(o state.ConfirmationOption) bool { return !risk.High(r, o, ownOf(ctx)...) })
 }
 
 // What is longer than this is not read to its end on a small screen, so it is not

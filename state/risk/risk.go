@@ -24,17 +24,17 @@ type Mark struct {
 // of nod's own, which no agent has any business with.
 func Marks(r state.Request, own ...string) []Mark {
 	m := marker{cwd: cmp.Or(r.Cwd, "/"), own: own}
-	read := func(text string) string {
-		if len(text) > maxRead {
+	read := func(text string, most int) string {
+		if len(text) > most {
 			m.add("it is so long that nod has not read it to its end", "")
 		}
-		return text[:min(len(text), maxRead)]
+		return text[:min(len(text), most)]
 	}
-	input, diff := read(r.Input), read(r.Diff)
+	input, diff := read(r.Input, maxRead), read(r.Diff, maxDiff)
 	words := []string{input, r.Cwd} // all that is shown of it but the changes
 	var details []string
 	for _, d := range r.Details {
-		details = append(details, read(d.Text))
+		details = append(details, read(d.Text, maxRead))
 	}
 	words = append(words, details...)
 	if r.Questions != nil {
@@ -85,9 +85,14 @@ func Marks(r state.Request, own ...string) []Mark {
 
 // High reports whether an answer to a request lets so much happen that whoever gives
 // it has to prove each time to be there: it approves, and either writes a rule that
-// stays or is given to a request that has a mark which is not mild.
+// stays or is given to a request with marks that are Grave.
 func High(r state.Request, o state.ConfirmationOption, own ...string) bool {
-	return o.Kind == state.OptionApprove && (state.Value(o.Group) > 1 || slices.ContainsFunc(Marks(r, own...), func(m Mark) bool { return !m.Mild }))
+	return o.Kind == state.OptionApprove && (state.Value(o.Group) > 1 || Grave(Marks(r, own...)))
+}
+
+// Grave reports whether a mark is not mild.
+func Grave(marks []Mark) bool {
+	return slices.ContainsFunc(marks, func(m Mark) bool { return !m.Mild })
 }
 
 // mild are the reasons of marks that are mild: to fetch something, or to clean up in
@@ -101,8 +106,12 @@ const (
 	writesOutside = "it may write outside the folder"
 )
 
-// maxRead is how many bytes of a request are read: a page is drawn meanwhile.
-const maxRead = 256 << 10
+// maxRead is how many bytes of a text are read, and maxDiff of a change, of which the
+// names of the files matter alone: a page is drawn meanwhile.
+const (
+	maxRead = 32 << 10
+	maxDiff = 256 << 10
+)
 
 // hidden are characters that show nothing, or change how others show; joined are
 // those of pictures that are made of several. In a file more of them are at home, so
