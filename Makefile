@@ -4,7 +4,7 @@ GO ?= go
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 
-.PHONY: run build generate test crash bench bench-go tools
+.PHONY: run build generate test security fuzz vuln crash bench bench-go tools
 
 run: build
 	@bin/nod
@@ -23,6 +23,24 @@ test: tools
 	$(GO) tool templ generate -check
 	$(GO) tool minify static/live.js | cmp - static/live.min.js
 	NOD_E2E=required $(GO) test $(RACE) -count=1 -timeout 20m ./...
+
+# What nod promises about security, each with what came of the tests that prove it.
+security: tools
+	NOD_E2E=required $(GO) run ./e2e/security
+
+# Strangers' words at the places where they come in: what an answer is bound to, what
+# a card shows, markdown, a terminal's output, an agent's actions.
+FUZZTIME ?= 30s
+fuzz:
+	$(GO) test -run '^$$' -fuzz '^FuzzDigest$$' -fuzztime $(FUZZTIME) ./state/approvals
+	$(GO) test -run '^$$' -fuzz '^FuzzReveal$$' -fuzztime $(FUZZTIME) ./views/reveal
+	$(GO) test -run '^$$' -fuzz '^FuzzHTML$$' -fuzztime $(FUZZTIME) ./views/markdown
+	$(GO) test -run '^$$' -fuzz '^FuzzScreen$$' -fuzztime $(FUZZTIME) ./views/ansi
+	$(GO) test -run '^$$' -fuzz '^FuzzReduce$$' -fuzztime $(FUZZTIME) ./state
+
+# Known faults of what nod is made of; it asks a database on the internet.
+vuln:
+	$(GO) tool govulncheck ./...
 
 # Kill nod so many times, and look what is left: make crash ROUNDS=2000.
 ROUNDS ?= 60
