@@ -91,7 +91,11 @@ func (s *Server) confirmed(c echo.Context, a *approvals.Approval, v snapshot.Ses
 		if err != nil {
 			return false, err
 		}
-		page.Proof = &asked
+		if page.Proof = &asked; risky(a.Request, o) {
+			asked.Why = "This is risky, so a browser that is logged in is not enough."
+		} else {
+			asked.Why = "Nobody has shown here for a while that it is you. Then nod does not ask for it again for half a day, but for what is risky."
+		}
 		if c.FormValue("confirmed") != "" {
 			err := s.prove(c, challenge)
 			switch {

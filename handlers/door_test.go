@@ -63,6 +63,7 @@ func (s *site) looks() *http.Client {
 	if err := s.auth.Grant(s.t.Context(), s.who(c).ID, auth.ScopeView); err != nil {
 		s.t.Fatal(err)
 	}
+	s.get(c, "/", header("Sec-Fetch-Mode", "navigate")) // brings the cookie
 	return c
 }
 

@@ -160,7 +160,7 @@ func (s *Server) showError(err error, c echo.Context) {
 		u = often.told(c.Response().Header())
 	}
 	if u == problemLogin && c.Request().Header.Get("Accept") == "text/event-stream" {
-		_ = loggedOut(c)
+		_ = loadAgain(c)
 		return
 	}
 	if u == problemLogin && c.Request().Method == http.MethodGet {

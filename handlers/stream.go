@@ -84,9 +84,9 @@ func newStreams(s *Server) *streams {
 	return t
 }
 
-// loggedOut tells a page that its stream is over for good: it asks for itself
-// again, and is led to the login. A browser would ask for ever after an error.
-func loggedOut(c echo.Context) error {
+// loadAgain tells a page that its stream is over for good: it asks for itself again,
+// and is led to the login if it has none. A browser would ask for ever after an error.
+func loadAgain(c echo.Context) error {
 	return c.Blob(http.StatusOK, "text/event-stream", []byte("event: gone\ndata: -\n\n"))
 }
 
@@ -99,8 +99,12 @@ func (t *streams) serve(c echo.Context, id string) error {
 	ctx, release := t.server.Auth.Hold(c.Request().Context(), device(c).ID)
 	defer release()
 	// Whoever was logged out between the check of the request and Hold.
-	if _, err := t.server.Auth.Who(c.Request()); err != nil {
+	d, err := t.server.Auth.Who(c.Request())
+	if err != nil {
 		return problemLogin
+	}
+	if d.Granted != "" { // which comes with the next page
+		return loadAgain(c)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

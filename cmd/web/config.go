@@ -12,12 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 
 	"nod/agentconn/codex"
 	"nod/agentconn/copilot"
 	"nod/handlers"
+	"nod/handlers/auth"
 )
 
 // config is what the owner may set. A flag goes before the file, the file before
@@ -27,11 +29,13 @@ type config struct {
 	Data        string     `toml:"data"`
 	LogLevel    slog.Level `toml:"log_level"`
 	PublicHosts []string   `toml:"public_hosts"`
-	BasePath    string     `toml:"base_path"`
-	MaxStreams  int        `toml:"max_streams"`
-	TLSCert     string     `toml:"tls_cert"`
-	TLSKey      string     `toml:"tls_key"`
-	Proxies     []string   `toml:"trusted_proxies"`
+
+	VerifyEvery time.Duration `toml:"verify_every"`
+	BasePath    string        `toml:"base_path"`
+	MaxStreams  int           `toml:"max_streams"`
+	TLSCert     string        `toml:"tls_cert"`
+	TLSKey      string        `toml:"tls_key"`
+	Proxies     []string      `toml:"trusted_proxies"`
 	Codex       struct {
 		Command string         `toml:"command"`
 		Env     []string       `toml:"env"`
@@ -159,6 +163,8 @@ is TOML and may set:
                                  # or "10.0.0.0/29": their X-Forwarded-For and
                                  # X-Forwarded-Proto are believed
   base_path = ""                 # "/nod" behind a proxy that serves it there
+  verify_every = "12h"           # how often one shows that it is oneself, at most half a day; what
+                                 # is risky asks each time
   max_streams = 200              # live pages at once, of all browsers
 
   [codex]
@@ -181,7 +187,10 @@ is TOML and may set:
 // parse reads flags and file. It writes help to out and returns flag.ErrHelp for
 // it; any other error is a sentence.
 func parse(args []string, out io.Writer) (command, argument string, cfg config, err error) {
-	cfg = config{Listen: defaultListen, MaxStreams: handlers.DefaultLimits.Streams, Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod")}
+	cfg = config{
+		Listen: defaultListen, MaxStreams: handlers.DefaultLimits.Streams, VerifyEvery: auth.MaxVerify,
+		Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod"),
+	}
 	cfg.Codex.Command, cfg.Copilot.Command = "codex", "copilot"
 	file := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "nod", "config.toml")
 
@@ -268,6 +277,9 @@ func (c *config) check() error {
 	}
 	if c.BasePath != "" && (!strings.HasPrefix(c.BasePath, "/") || strings.HasSuffix(c.BasePath, "/")) {
 		return fmt.Errorf("base_path, “%s”, must begin with a slash and not end with one", c.BasePath)
+	}
+	if c.VerifyEvery <= 0 || c.VerifyEvery > auth.MaxVerify {
+		return fmt.Errorf("verify_every, “%s”, must be more than nothing and at most %s", c.VerifyEvery, auth.MaxVerify)
 	}
 	if c.MaxStreams < 1 {
 		return errors.New("max_streams must be at least 1")

@@ -331,7 +331,8 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	manager.Start()
 
 	server := handlers.New(handlers.Config{
-		Hub: h, Agents: manager, Epoch: h.Epoch, Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure}), Audit: store, Log: log,
+		Hub: h, Agents: manager, Epoch: h.Epoch, Audit: store, Log: log,
+		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, VerifyEvery: cfg.VerifyEvery}),
 		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Limits: cfg.limits(),
 	})
 	token, err := auth.MintLogin(ctx, store)

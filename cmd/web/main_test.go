@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -325,6 +327,54 @@ func TestKeepingCommands(t *testing.T) {
 	expect(say("backup", filepath.Join(data, "again")), "All sessions are in")
 }
 
+// TestR11RestoreLogsOut: what was ended since the backup was made does not come back.
+func TestR11RestoreLogsOut(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data, none, copied := filepath.Join(t.TempDir(), "data"), write(t, ""), filepath.Join(t.TempDir(), "copy")
+	r, port, token := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", none)
+	c := loggedIn(t, port, token)
+	do := func(command ...string) {
+		t.Helper()
+		if err := run(t.Context(), append(command, "--data", data, "--config", none), io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("backup", copied)
+	r.stop(t)
+	do("restore", copied)
+	r, again, _ := startNod(t, "--listen", "127.0.0.1:"+port, "--data", data, "--config", none)
+	defer r.stop(t)
+	if again != port {
+		t.Fatalf("it listens on %s", again)
+	}
+	if status, at := visit(t, c, http.MethodGet, "http://127.0.0.1:"+port+"/", nil); status != http.StatusSeeOther || at != "/login" {
+		t.Errorf("a browser of that time: %d %s", status, at)
+	}
+}
+
+// TestR12Verify prints a code that shows a running nod who its owner is, once.
+func TestR12Verify(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no agents
+	data, none := filepath.Join(t.TempDir(), "data"), write(t, "")
+	args := []string{"verify", "--data", data, "--config", none}
+	if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "start nod first") {
+		t.Errorf("without a nod: %v", err)
+	}
+	r, port, token := startNod(t, "--listen", "127.0.0.1:0", "--data", data, "--config", none)
+	defer r.stop(t)
+	c := loggedIn(t, port, token)
+	var out bytes.Buffer
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile(`[A-Z2-7]{4}-[A-Z2-7]{4}`).FindString(out.String())
+	for i, want := range []int{http.StatusSeeOther, http.StatusForbidden} {
+		if status, _ := visit(t, c, http.MethodPost, "http://127.0.0.1:"+port+"/verify", url.Values{"code": {code}}); status != want {
+			t.Errorf("time %d with %q: %d", i+1, code, status)
+		}
+	}
+}
+
 // TestR42AuditCommands prints the record and looks at it, also beside a nod that
 // runs.
 func TestR42AuditCommands(t *testing.T) {
@@ -365,6 +415,39 @@ func TestR40MemoryCeiling(t *testing.T) {
 			t.Errorf("GOMEMLIMIT=%s: %d", set, got)
 		}
 	}
+}
+
+// loggedIn is a browser that has used a login token.
+func loggedIn(t *testing.T, port, token string) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if status, _ := visit(t, c, http.MethodPost, "http://127.0.0.1:"+port+"/login", url.Values{"token": {token}}); status != http.StatusSeeOther {
+		t.Fatalf("login: %d", status)
+	}
+	return c
+}
+
+// visit makes a request as a browser does, and returns where it is led to.
+func visit(t *testing.T, c *http.Client, method, address string, form url.Values) (status int, location string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	res, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode, res.Header.Get("Location")
 }
 
 // TestFindAgents: the daemon of a terminal may come later, so it is kept. The demo is

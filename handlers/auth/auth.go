@@ -75,7 +75,7 @@ type Config struct {
 	// to the proxy before it.
 	Secure func(*http.Request) bool
 	// VerifyEvery is how long a proof that the person is there suffices for what is
-	// not risky by itself; 0 for defaultVerify.
+	// not risky by itself; 0 for MaxVerify.
 	VerifyEvery time.Duration
 }
 
@@ -95,7 +95,7 @@ type hold struct{ end context.CancelFunc }
 // New returns an Auth.
 func New(cfg Config) *Auth {
 	if cfg.VerifyEvery == 0 {
-		cfg.VerifyEvery = defaultVerify
+		cfg.VerifyEvery = MaxVerify
 	}
 	return &Auth{Config: cfg, key: random(), holds: map[string]map[*hold]struct{}{}, used: map[string]time.Time{}}
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"maps"
 	"net/http"
@@ -210,4 +211,153 @@ func TestDeviceName(t *testing.T) {
 			t.Errorf("%s: %s", ua, got)
 		}
 	}
+}
+
+// TestR11ScopeComesWithAnotherCookie: what somebody granted is not there before the
+// device has another cookie.
+func TestR11ScopeComesWithAnotherCookie(t *testing.T) {
+	m := newMemory()
+	a := newAuth(m)
+	old := login(t, a, m)
+	d, err := a.Who(request(t, old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range []string{ScopeView, ScopeOperate} {
+		if err := a.Grant(t.Context(), d.ID, scope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d, err = a.Who(request(t, old)); err != nil || d.Scope != ScopeView || d.Granted != ScopeOperate {
+		t.Fatalf("before: %+v, %v", d, err)
+	}
+	fresh, d, err := a.Renew(request(t, old), d)
+	if err != nil || d.Scope != ScopeOperate {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if _, err := a.Who(request(t, old)); !errors.Is(err, ErrNotLoggedIn) {
+		t.Errorf("with the old cookie: %v", err)
+	}
+	if d, err := a.Who(request(t, fresh)); err != nil || d.Scope != ScopeOperate || d.Granted != "" {
+		t.Errorf("with the new one: %+v, %v", d, err)
+	}
+}
+
+// TestR11Cookies: over TLS no neighbour of the same domain can set or read it.
+func TestR11Cookies(t *testing.T) {
+	a := newAuth(newMemory())
+	r := request(t)
+	plain := a.cookie(r, "x", 1)
+	r.TLS = &tls.ConnectionState{}
+	safe := a.cookie(r, "x", 1)
+	if plain.Secure || plain.Name != "nod_1" || !safe.Secure || safe.Name != "__Host-nod" || safe.Path != "/" || safe.Domain != "" {
+		t.Errorf("%+v, %+v", plain, safe)
+	}
+	for _, c := range []*http.Cookie{plain, safe} {
+		if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestR12ProofsGrowOld: a code after five minutes, a challenge after as many, what was
+// shown this morning after a working day, and for the door after ten minutes.
+func TestR12ProofsGrowOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		a := newAuth(m)
+		c := login(t, a, m)
+		who := func() journal.Device {
+			d, err := a.Who(request(t, c))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		code, err := MintCode(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		once, late := a.Challenge(), a.Challenge()
+		if !a.use(once) || a.use(once) {
+			t.Error("a challenge is not good once")
+		}
+		if newAuth(m).use(late) {
+			t.Error("a challenge of another process is taken")
+		}
+		if !a.Fresh(who()) || !a.MayChangeDoor(who()) {
+			t.Error("who has just logged in is asked")
+		}
+		time.Sleep(challengeLife + time.Second)
+		if a.use(late) {
+			t.Error("a challenge is good for ever")
+		}
+		if err := a.Verify(t.Context(), request(t, c), who(), Proof{Code: code}, ""); !errors.Is(err, ErrBadProof) {
+			t.Errorf("a code after its time: %v", err)
+		}
+		time.Sleep(settingsVerify - challengeLife)
+		if !a.Fresh(who()) || a.MayChangeDoor(who()) {
+			t.Error("after ten minutes")
+		}
+		time.Sleep(MaxVerify)
+		if a.Fresh(who()) {
+			t.Error("after half a day")
+		}
+		if code, err = MintCode(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Verify(t.Context(), request(t, c), who(), Proof{Code: code}, ""); err != nil || !a.MayChangeDoor(who()) {
+			t.Errorf("with a code: %v", err)
+		}
+		// A clock that was set back makes nothing fresh.
+		d := who()
+		d.VerifiedAt = time.Now().Add(time.Hour).UnixMilli()
+		if a.Fresh(d) {
+			t.Error("a proof of the future is taken")
+		}
+		if _, _, err := a.Login(t.Context(), request(t), code); !errors.Is(err, ErrBadToken) {
+			t.Errorf("a code as a login: %v", err)
+		}
+	})
+}
+
+// TestR32CodesGrowOld: one on a screen after a minute and a half, one that was scanned
+// when nobody lets its device in, and any when there is a newer one.
+func TestR32CodesGrowOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuth(newMemory())
+		token := func() (id, token string) {
+			id = a.Offer("screen")
+			o, err := a.Offered("screen", id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id, o.Token
+		}
+		_, old := token()
+		_, late := token()
+		if _, err := a.Join(request(t), old, ""); !errors.Is(err, ErrNoOffer) {
+			t.Errorf("the one before: %v", err)
+		}
+		time.Sleep(offerLife + time.Second)
+		if _, err := a.Join(request(t), late, ""); !errors.Is(err, ErrNoOffer) {
+			t.Errorf("after its time: %v", err)
+		}
+		id, late := token()
+		c, err := a.Join(request(t), "https://nod.example/join#k="+late, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		number, _, _, err := a.Await(t.Context(), request(t, c))
+		if err != nil || len(number) != 2 {
+			t.Fatalf("%q, %v", number, err)
+		}
+		time.Sleep(confirmLife + time.Second)
+		if err := a.Confirm("screen", id, number); !errors.Is(err, ErrNoOffer) {
+			t.Errorf("let in after its time: %v", err)
+		}
+		if _, _, _, err := a.Await(t.Context(), request(t, c)); !errors.Is(err, ErrNoOffer) {
+			t.Errorf("waiting for ever: %v", err)
+		}
+	})
 }

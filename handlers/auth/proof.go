@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// defaultVerify is a working day: whoever has proved in the morning to be there
-	// is not asked again for what is not risky.
-	defaultVerify = 12 * time.Hour
+	// MaxVerify is a working day: whoever has proved in the morning to be there is not
+	// asked again for what is not risky.
+	MaxVerify = 12 * time.Hour
 	// settingsVerify is how long a proof suffices to change the door itself.
 	settingsVerify = 10 * time.Minute
 	// codeLife is how long a code of “nod verify” works: time to type it.

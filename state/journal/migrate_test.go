@@ -152,8 +152,9 @@ func TestFormat1(t *testing.T) {
 		approvals, err := s.Approvals(t.Context(), "s:/b")
 		expect(t, "error", err, nil)
 		expect(t, "approvals", len(approvals), 1)
-		_, err = s.Device(t.Context(), "h")
-		expect(t, "device", err, nil)
+		device, err := s.Device(t.Context(), "h")
+		expect(t, "error", err, nil)
+		expect(t, "device", device, Device{ID: "d", TokenHash: "h", Name: "Firefox", Scope: "operate", CreatedAt: 1, SeenAt: 2})
 		put(t, s, Batch{Snapshots: []Snapshot{{Session: "s:/b", Seq: 2}}, Sessions: want[:1]})
 		closed(t, s)
 	}
