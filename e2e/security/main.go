@@ -15,7 +15,7 @@ import (
 
 func main() {
 	// e2e runs the built program, of whose sources the cache knows nothing.
-	cmd := exec.Command("go", "test", "-json", "-count=1", "-timeout=20m", "-run=^Test(R|C)[0-9]", "./...")
+	cmd := exec.Command("go", "test", "-json", "-count=1", "-timeout=20m", "-run="+ofPromise.String(), "./...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -46,8 +46,9 @@ type tally struct{ passed, failed, skipped int }
 
 type results map[string]*tally // by the promise's number
 
-// ofPromise finds the number in the name of a test.
-var ofPromise = regexp.MustCompile(`^Test([RC][0-9]+)`)
+// ofPromise finds the number in the name of a test. Of what is fuzzed go test runs
+// the seeds.
+var ofPromise = regexp.MustCompile(`^(?:Test|Fuzz)([RC][0-9]+)`)
 
 // read counts, and passes on what failing tests and packages say.
 func read(in io.Reader, say io.Writer) results {

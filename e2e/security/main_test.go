@@ -1,6 +1,11 @@
 package main
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,5 +49,73 @@ func TestEveryPromiseOnce(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		seen[p.number] = true
+	}
+}
+
+// TestEveryPromiseHasATest walks the sources: what “make security” would call missing
+// is found by each run of the tests.
+func TestEveryPromiseHasATest(t *testing.T) {
+	tests := regexp.MustCompile(`(?m)^func (?:Test|Fuzz)([RC][0-9]+)\w*\(\w+ \*testing\.[TF]\)`)
+	proven := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "node_modules":
+			return fs.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range tests.FindAllSubmatch(source, -1) {
+			proven[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range promises {
+		if !proven[p.number] {
+			t.Errorf("no test begins with %s: %s", p.number, p.says)
+		}
+	}
+}
+
+// TestR46SecurityInPlainWords: the project's SECURITY.md names every promise, and none
+// that nobody proves; it and the README say what an approval is not, and the README
+// leads to it.
+func TestR46SecurityInPlainWords(t *testing.T) {
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	security, readme := read("docs/SECURITY.md"), read("README.md")
+	for name, text := range map[string]string{"docs/SECURITY.md": security, "README.md": readme} {
+		if !strings.Contains(text, "n approval is your consent, not a sandbox") {
+			t.Errorf("%s does not say what an approval is", name)
+		}
+	}
+	if !strings.Contains(readme, "](docs/SECURITY.md)") {
+		t.Error("the README does not lead to it")
+	}
+	for _, part := range []string{"## What nod protects", "## What nod does not protect", "## Telling of a fault"} {
+		if !strings.Contains(security, "\n"+part+"\n") {
+			t.Errorf("there is no %q", part)
+		}
+	}
+	named := regexp.MustCompile(`\bR[0-9]+\b`).FindAllString(security, -1)
+	for _, p := range promises {
+		if strings.HasPrefix(p.number, "R") && !slices.Contains(named, p.number) {
+			t.Errorf("docs/SECURITY.md does not name %s: %s", p.number, p.says)
+		}
+	}
+	for _, n := range named {
+		if !slices.ContainsFunc(promises, func(p promise) bool { return p.number == n }) {
+			t.Errorf("docs/SECURITY.md names %s, which nobody proves", n)
+		}
 	}
 }
