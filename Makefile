@@ -29,14 +29,15 @@ security: tools
 	NOD_E2E=required $(GO) run ./e2e/security
 
 # Strangers' words at the places where they come in: what an answer is bound to, what
-# a card shows, markdown, a terminal's output, an agent's actions.
+# a card shows, markdown, and all that Codex and Copilot say.
 FUZZTIME ?= 30s
+FUZZ = $(GO) test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -fuzz
 fuzz:
-	$(GO) test -run '^$$' -fuzz '^FuzzDigest$$' -fuzztime $(FUZZTIME) ./state/approvals
-	$(GO) test -run '^$$' -fuzz '^FuzzReveal$$' -fuzztime $(FUZZTIME) ./views/reveal
-	$(GO) test -run '^$$' -fuzz '^FuzzHTML$$' -fuzztime $(FUZZTIME) ./views/markdown
-	$(GO) test -run '^$$' -fuzz '^FuzzScreen$$' -fuzztime $(FUZZTIME) ./views/ansi
-	$(GO) test -run '^$$' -fuzz '^FuzzReduce$$' -fuzztime $(FUZZTIME) ./state
+	$(FUZZ) '^FuzzR4Digest$$' ./state/approvals
+	$(FUZZ) '^FuzzReveal$$' ./views/reveal
+	$(FUZZ) '^FuzzHTML$$' ./views/markdown
+	$(FUZZ) '^FuzzR20Codex$$' ./agentconn/codex
+	$(FUZZ) '^FuzzR20Copilot$$' ./agentconn/copilot
 
 # Known faults of what nod is made of; it asks a database on the internet.
 vuln:
