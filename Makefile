@@ -60,7 +60,7 @@ bench-go:
 
 # What the tests need beyond Go: a browser, a terminal, and the real agents.
 tools: e2e/node_modules
-	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && apt-get install -y -qq chromium >/dev/null; \
 	  else echo 'The browser tests need Chromium. Install the package chromium, then try again.'; exit 1; fi; }
@@ -68,6 +68,10 @@ tools: e2e/node_modules
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && apt-get install -y -qq tmux >/dev/null; \
 	  else echo 'The tests of a Codex in a terminal need tmux. Install it, then try again.'; exit 1; fi; }
+	@command -v nginx >/dev/null || command -v /usr/sbin/nginx >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq nginx-light >/dev/null; \
+	  else echo 'The tests behind a reverse proxy need nginx. Install it, then try again.'; exit 1; fi; }
 
 e2e/node_modules: e2e/package-lock.json
 	npm ci --prefix e2e --no-audit --no-fund --silent

@@ -286,7 +286,10 @@ func ignoreMissing(err error) error {
 // Listening reports whether somebody listens: a socket's file may be left of one
 // who did.
 func Listening(network, address string) bool {
-	c, err := net.DialTimeout(network, address, 300*time.Millisecond)
+	host, _, _ := net.SplitHostPort(address) // a path has none
+	d := Dialer(host)
+	d.Timeout = 300 * time.Millisecond
+	c, err := d.Dial(network, address)
 	if err != nil {
 		return false
 	}

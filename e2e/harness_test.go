@@ -182,7 +182,7 @@ func (p *process) kill(s syscall.Signal) {
 type world struct {
 	t      *testing.T
 	nod    *process
-	base   string // http://127.0.0.1:port
+	base   string // http://127.0.0.1:port, and the path below which nod is
 	login  string // link
 	data   string
 	folder string   // for sessions
@@ -197,7 +197,7 @@ type world struct {
 	secrets *secrets // shared by its copies
 }
 
-var loginLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/login#k=\S+`)
+var loginLine = regexp.MustCompile(`(https?://\S+)/login#k=\S+`)
 
 // newWorld starts a scripted model and a nod whose Codex uses it.
 func newWorld(t *testing.T) *world {
@@ -290,7 +290,7 @@ func (w *world) start() {
 // mintLogin gets another login link.
 func (w *world) mintLogin() string {
 	w.t.Helper()
-	out, err := exec.Command(nodBinary, "login-url", "--data", w.data, "--listen", strings.TrimPrefix(w.base, "http://"), "--config", os.DevNull).Output()
+	out, err := exec.Command(nodBinary, "login-url", "--data", w.data, "--config", cmp.Or(w.config, os.DevNull)).Output()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -381,6 +381,7 @@ type browser struct {
 type look struct {
 	width, height int64
 	dark, noJS    bool
+	anyCert       bool // takes certificates that sign themselves
 }
 
 var (
@@ -396,6 +397,9 @@ func newBrowser(t *testing.T, l look) *browser {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("host-resolver-rules", "MAP evil.test 127.0.0.1"),
+	}
+	if l.anyCert {
+		opts = append(opts, chromedp.Flag("ignore-certificate-errors", true))
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)

@@ -36,7 +36,7 @@ func openAlbum(t *testing.T, w *world, dir string) *album {
 		t.Fatal(err)
 	}
 	looks := map[string]look{"390x844": phone, "1440x900": desk}
-	looks["390x844-dark"], looks["1440x900-dark"] = look{390, 844, true, false}, look{1440, 900, true, false}
+	looks["390x844-dark"], looks["1440x900-dark"] = look{width: 390, height: 844, dark: true}, look{width: 1440, height: 900, dark: true}
 	a := &album{t, dir, map[string]*browser{}}
 	for name, l := range looks {
 		a.tabs[name] = newBrowser(t, l)

@@ -459,9 +459,23 @@ func TestR32Pairing(t *testing.T) {
 	}
 	if r := s.get(phone, "/"); r.status != http.StatusOK || !strings.Contains(r.body, "may look and not touch") {
 		t.Errorf("the phone's first page: %d", r.status)
+	} else if strings.Contains(r.body, "A new device is in") {
+		t.Error("it is warned of itself")
 	}
 	if r := s.post(phone, "/new", nil); r.status != http.StatusForbidden {
 		t.Errorf("it may operate: %d", r.status)
+	}
+	let := ""
+	for x, err := range s.store.Audit(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.What == "was let in by its number" && strings.Contains(string(x.Detail), "Safari on iPhone") {
+			let = x.Actor
+		}
+	}
+	if let != s.who(s.in).ID {
+		t.Errorf("%q has let it in, says the audit", let)
 	}
 	if page := s.get(s.in, "/").body; !strings.Contains(page, "A new device is in and may look: Safari on iPhone") {
 		t.Error("the others are not told")

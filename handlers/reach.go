@@ -65,8 +65,9 @@ func (s *Server) reached(next http.Handler) http.Handler {
 				how.Proxy = peer
 			}
 		}
-		if r.TLS != nil {
-			// Not for a proxy: what else is under its name is not ours to decide.
+		if name, _, _ := strings.Cut(strings.ToLower(r.Host), ":"); r.TLS != nil && name != "localhost" {
+			// Not for a proxy, nor for localhost: what else is under that name, at any
+			// port, is not ours to decide.
 			w.Header().Set("Strict-Transport-Security", transportSecurity)
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), reachKey{}, how)))
@@ -122,4 +123,25 @@ func (s *Server) overNetwork(r route) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// below takes requests at BasePath, and those of a proxy that has taken it off.
+func (s *Server) below(next http.Handler) http.Handler {
+	if s.BasePath == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.EscapedPath(); {
+		case path == s.BasePath:
+			secureHeaders(w.Header(), "")
+			http.Redirect(w, r, s.BasePath+"/", http.StatusSeeOther)
+			return
+		case !strings.HasPrefix(path, s.BasePath+"/"):
+			r = r.Clone(r.Context())
+			if r.URL.Path = s.BasePath + r.URL.Path; r.URL.RawPath != "" {
+				r.URL.RawPath = s.BasePath + r.URL.RawPath
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }

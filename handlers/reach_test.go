@@ -134,3 +134,54 @@ func TestR34Echo(t *testing.T) {
 		t.Errorf("echo is %s", m[0])
 	}
 }
+
+// TestC56SubPath: below a path nod answers to a proxy that passes it on, and to one
+// that takes it off; what it says leads to the path in either case.
+func TestC56SubPath(t *testing.T) {
+	s := newSite(t, func(c *Config) { c.BasePath = "/nod" })
+	id := s.session()
+	for _, prefix := range []string{"/nod", ""} {
+		page := s.get(s.in, prefix+"/s/"+id, withCookies(s))
+		if page.status != http.StatusOK {
+			t.Errorf("%s: %d", prefix, page.status)
+		}
+		for _, m := range regexp.MustCompile(`(?:href|src|action|data-live)="([^"#][^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+			if !strings.HasPrefix(m[1], "/nod/") {
+				t.Errorf("%s: %s leads out of the path", prefix, m[0])
+			}
+		}
+		if r := s.get(s.out, prefix+"/"); r.status != http.StatusSeeOther || r.header.Get("Location") != "/nod/login" {
+			t.Errorf("%s without a login: %d to %q", prefix, r.status, r.header.Get("Location"))
+		}
+		if r := s.post(s.in, prefix+"/s/"+id+"/rename", url.Values{"title": {"x"}}, withCookies(s)); r.status != http.StatusSeeOther || !strings.HasPrefix(r.header.Get("Location"), "/nod/s/"+id) {
+			t.Errorf("%s: a post: %d to %q", prefix, r.status, r.header.Get("Location"))
+		}
+		e := s.stream(prefix+"/s/"+id+"/live", "", withCookies(s))
+		e.next("hello")
+		if r := s.get(s.in, prefix+"/static/nod.css"); r.status != http.StatusOK {
+			t.Errorf("%s: a file: %d", prefix, r.status)
+		}
+		if r := s.get(s.in, prefix+"/static/..%2fstatic.go"); r.status != http.StatusNotFound {
+			t.Errorf("%s: a file elsewhere: %d", prefix, r.status)
+		}
+	}
+	if r := s.get(s.in, "/nod"); r.status != http.StatusSeeOther || r.header.Get("Location") != "/nod/" {
+		t.Errorf("without the last slash: %d to %q", r.status, r.header.Get("Location"))
+	}
+}
+
+// withCookies sends the cookies that a browser sends to a proxy, which knows the path
+// as the browser does.
+func withCookies(s *site) func(*http.Request) {
+	return func(r *http.Request) {
+		u := *r.URL
+		u.Path = "/nod/"
+		if len(r.Cookies()) == 0 {
+			for _, c := range s.in.Jar.Cookies(&u) {
+				if !strings.HasPrefix(r.URL.Path, "/nod/") {
+					r.AddCookie(c)
+				}
+			}
+		}
+	}
+}

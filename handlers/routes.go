@@ -207,7 +207,7 @@ func New(cfg Config) *Server {
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))
-	s.handler = s.reached(s.knownHost(s.isolate(cross.Handler(e))))
+	s.handler = s.reached(s.knownHost(s.isolate(cross.Handler(s.below(e)))))
 	return s
 }
 

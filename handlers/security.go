@@ -46,6 +46,10 @@ func (s *Server) knownHost(next http.Handler) http.Handler {
 // port. usual is the port that a header leaves out.
 func hostAllowed(host, usual string, port int, local net.Addr, public []string) bool {
 	host = strings.ToLower(host)
+	if name, p, ok := strings.Cut(host, ".:"); ok { // the last dot of a name says nothing
+		host = name + ":" + p
+	}
+	host = strings.TrimSuffix(host, ".")
 	if slices.ContainsFunc(public, func(p string) bool { return strings.ToLower(p) == host }) {
 		return true
 	}
@@ -56,7 +60,7 @@ func hostAllowed(host, usual string, port int, local net.Addr, public []string) 
 	if p != strconv.Itoa(port) {
 		return false
 	}
-	if strings.TrimSuffix(name, ".") == "localhost" {
+	if name == "localhost" {
 		return true
 	}
 	ip := net.ParseIP(name)
@@ -220,7 +224,7 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Status >= http.StatusInternalServerError {
 			level = slog.LevelError
 		}
-		s.Log.Log(c.Request().Context(), level, "request", "method", c.Request().Method, "route", c.Path(),
+		s.Log.Log(c.Request().Context(), level, "request", "from", c.RealIP(), "method", c.Request().Method, "route", c.Path(),
 			"status", c.Response().Status, "ms", time.Since(start).Milliseconds(), "bytes", c.Response().Size)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/coder/websocket"
@@ -105,7 +106,11 @@ func dialUnix(ctx context.Context, path string) (dialled, error) {
 // dialWeb links to a server that is configured. Which run of it answers cannot be
 // told, so its requests are asked anew over each connection.
 func dialWeb(ctx context.Context, address, token string) (dialled, error) {
-	d, err := dialWith(ctx, &http.Transport{}, address, token)
+	u, err := url.Parse(address)
+	if err != nil {
+		return dialled{}, err
+	}
+	d, err := dialWith(ctx, &http.Transport{DialContext: agentconn.Dialer(u.Hostname()).DialContext}, address, token)
 	d.epoch = rand.Text()
 	return d, err
 }
@@ -121,7 +126,10 @@ func dialWith(ctx context.Context, t *http.Transport, address, token string) (di
 	c, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: t, CheckRedirect: stay}, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 	})
+	var refused *agentconn.PublicError
 	switch {
+	case errors.As(err, &refused):
+		return dialled{}, refused
 	case err != nil && res != nil && res.StatusCode == http.StatusUnauthorized:
 		return dialled{}, &agentconn.PublicError{Message: "The Codex server refuses nod's token. Is the right one in the file that token_file names?", Err: err}
 	case err != nil:

@@ -303,6 +303,19 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 		return err
 	}
 	at := listener.Addr().(*net.TCPAddr)
+	listeners := []net.Listener{listener}
+	if secure == nil && len(proxies) == 0 && !at.IP.IsLoopback() {
+		if open(at.IP) {
+			return fmt.Errorf("nod does not listen on %s without TLS: whoever can reach this machine could read along, and what they read contains your login; "+
+				"name the machine's own address in your network instead, to look on from there, or set tls_cert and tls_key, or a proxy in trusted_proxies; docs/phone.md tells more", cfg.Listen)
+		}
+		here, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", at.Port)) // from the other address one can only look on
+		if err != nil {
+			return fmt.Errorf("nod cannot listen on this machine's own address as well: %w", err)
+		}
+		defer func() { _ = here.Close() }()
+		listeners = append(listeners, here)
+	}
 	if err := noteAddress(lock, cfg.address(at)); err != nil {
 		return fmt.Errorf("the data folder %s cannot be written: %w", cfg.Data, err)
 	}
@@ -341,14 +354,16 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	}
 	http := handlers.NewHTTPServer(server)
 	http.TLSConfig = secure
-	failed := make(chan error, 1)
-	go func() {
-		if secure != nil {
-			failed <- http.ServeTLS(listener, "", "")
-		} else {
-			failed <- http.Serve(listener)
-		}
-	}()
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() {
+			if secure != nil {
+				failed <- http.ServeTLS(l, "", "")
+			} else {
+				failed <- http.Serve(l)
+			}
+		}()
+	}
 	if secure == nil && !at.IP.IsLoopback() {
 		_, _ = fmt.Fprintln(out, "Without TLS nod can only be looked at over the network: whoever is in it could read along. docs/phone.md tells how to do more.")
 	}
