@@ -169,7 +169,7 @@ func TestR35CommandsAreNotLogged(t *testing.T) {
 	_, page := w.get(c, session)
 	form := url.Values{"option": {"decline"}, "confirmed": {"yes"}, "seen": {"yes"}, "reason": {"reason-canary"}}
 	for _, name := range []string{"digest", "nonce"} {
-		form.Set(name, regexp.MustCompile(`name="`+name+`" value="([^"]+)"`).FindStringSubmatch(page)[1])
+		form.Set(name, regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(page)[1])
 	}
 	if status, page := w.post(c, regexp.MustCompile(`action="(/approvals/[^"]+)"`).FindStringSubmatch(page)[1], form); status != http.StatusOK {
 		t.Fatalf("%d %s", status, page)
