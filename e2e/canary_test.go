@@ -121,12 +121,11 @@ func (w *world) inClear() (found []string) {
 }
 
 // forOthers lists what of the data folder other users may use: files, folders, sockets.
+// What is gone meanwhile is none of it.
 func (w *world) forOthers() (found []string) {
-	_ = filepath.WalkDir(w.data, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // it has just gone
-		}
-		if info, err := e.Info(); err == nil && info.Mode().Perm()&0o077 != 0 {
+	_ = filepath.WalkDir(w.data, func(path string, _ fs.DirEntry, _ error) error {
+		// What a link leads to counts: Codex's socket may be elsewhere, for its name's length.
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 			found = append(found, path+" "+info.Mode().String())
 		}
 		return nil
