@@ -46,7 +46,12 @@ func (w *world) decide(c *http.Client, path string, options ...string) {
 			for _, m := range hiddenField.FindAllStringSubmatch(card, -1) {
 				form.Set(m[1], m[2])
 			}
-			if status, page := w.post(c, action, form); status != http.StatusOK {
+			status, page := w.post(c, action, form)
+			if strings.Contains(page, `name="code"`) {
+				form.Set("code", w.code())
+				status, page = w.post(c, action, form)
+			}
+			if status != http.StatusOK {
 				w.t.Fatalf("%s: %d %s", action, status, page)
 			}
 		}

@@ -298,6 +298,20 @@ func (w *world) mintLogin() string {
 	return strings.TrimSpace(string(out))
 }
 
+// code is what nod prints for its owner to show that it is they.
+func (w *world) code() string {
+	w.t.Helper()
+	out, err := exec.Command(nodBinary, "verify", "--data", w.data, "--config", os.DevNull).Output()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	code := verifyCode.FindString(string(out))
+	w.secret("a code that shows who one is", code)
+	return code
+}
+
+var verifyCode = regexp.MustCompile(`[A-Z2-7]{4}-[A-Z2-7]{4}`)
+
 // client returns an HTTP client that has logged in.
 func (w *world) client() *http.Client {
 	w.t.Helper()
@@ -419,6 +433,8 @@ func newBrowser(t *testing.T, l look) *browser {
 		second(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 		})),
+		// As in a window that somebody uses: the first click gives it no focus.
+		second(chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})),
 		second(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noJS})),
 		second(chromedp.Call(ctx, log.Enable, cdp.Empty{})),
 	} {
@@ -514,9 +530,26 @@ func (b *browser) goTo(address string) {
 	b.do(chromedp.Navigate(address))
 }
 
+// click clicks on the first element of a selector. One that approves is brought into
+// view and waited for: a card has to stand still for a moment first.
 func (b *browser) click(selector string) {
 	b.t.Helper()
+	b.run("window.aim = null")
+	b.until("a button that can be used", fmt.Sprintf(`(e => {
+		if (!e?.matches('.approve')) return true;
+		if (window.aim !== e) { e.scrollIntoViewIfNeeded(); window.aim = e; window.calm = 0; }
+		window.calm = e.ariaDisabled ? 0 : window.calm + 1;
+		return window.calm > 8; // longer than the page needs to see that it has moved
+	})(document.querySelector(%q))`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// prove gives a code on the page that asks for one, and so approves something risky.
+func (b *browser) prove(w *world) {
+	b.t.Helper()
+	b.until("the page that asks for a proof", "document.querySelector('.proof #code')")
+	b.fill("#code", w.code())
+	b.click("main.narrow .approve")
 }
 
 func (b *browser) fill(selector, value string) {

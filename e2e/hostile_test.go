@@ -43,8 +43,8 @@ var hostile = []string{
 const inert = `(() => {
 	const attributes = {
 		html: 'lang', meta: 'charset name content', link: 'rel href', script: 'defer nonce src', a: 'href rel target', details: 'open',
-		time: 'datetime', form: 'method action', textarea: 'name placeholder rows required spellcheck autofocus maxlength',
-		button: 'name value form formnovalidate', input: 'type name value required placeholder inputmode autocomplete checked autocapitalize spellcheck list',
+		time: 'datetime', form: 'method action', textarea: 'name placeholder rows required spellcheck autofocus maxlength disabled',
+		button: 'name value form formnovalidate disabled', input: 'type name value required placeholder inputmode autocomplete checked autocapitalize spellcheck list',
 		datalist: '', option: 'value label', bdi: 'dir', ol: 'start', li: '', label: 'for',
 	};
 	const plain = 'head title body main nav header aside section article div p span b i em strong small code pre ul table thead tbody ' +

@@ -60,7 +60,7 @@ func (a *album) all(scene string, show func(*browser)) {
 }
 
 // faults are what no page may have: something wider than the window, text of
-// which the contrast is below 4.5, and on a phone buttons that are hard to hit.
+// which the contrast is below 4.5 (but for what cannot be used yet), and on a phone buttons that are hard to hit.
 const faults = `(() => {
 	const found = new Set(), seen = e => e.checkVisibility({visibilityProperty: true}) && e.getClientRects().length;
 	const name = e => e.tagName.toLowerCase() + (e.id && '#' + e.id) + [...e.classList].map(c => '.' + c).join('');
@@ -78,7 +78,7 @@ const faults = `(() => {
 	const done = new Set();
 	while (texts.nextNode()) {
 		const e = texts.currentNode.parentElement;
-		if (!texts.currentNode.data.trim() || done.has(e) || !seen(e) || e.closest('.away') || e.getAnimations().length) continue;
+		if (!texts.currentNode.data.trim() || done.has(e) || !seen(e) || e.closest('.away, [aria-disabled=true]') || e.getAnimations().length) continue;
 		done.add(e);
 		let opacity = 1;
 		for (let p = e; p; p = p.parentElement) opacity *= getComputedStyle(p).opacity;

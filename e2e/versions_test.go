@@ -202,7 +202,11 @@ func (p *play) answer(form *html.Node, option string, more url.Values) {
 	page := p.submit(attr(form, "action"), with(fields(form), more, url.Values{"option": {option}, "seen": {"yes"}}))
 	again := element(page, func(n *html.Node) bool { return n.DataAtom == atom.Form && fields(n).Get("confirmed") != "" })
 	if again != nil {
-		p.submit(attr(again, "action"), with(fields(again), url.Values{"option": {option}}))
+		form := with(fields(again), url.Values{"option": {option}})
+		if form.Has("code") {
+			form.Set("code", p.w.code())
+		}
+		p.submit(attr(again, "action"), form)
 	}
 }
 

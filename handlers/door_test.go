@@ -126,7 +126,7 @@ func TestR8OnlyWhoMayOperateDecides(t *testing.T) {
 	}
 }
 
-// TestR8OneDoor: only the hub's Decide has an agent answered, and only a handler of
+// TestR8OneDoor: only the hub's send has an agent answered, which follows a decision, and only a handler of
 // one route calls that.
 func TestR8OneDoor(t *testing.T) {
 	callers := map[string][]string{}
@@ -163,8 +163,9 @@ func TestR8OneDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The manager passes on what the hub tells it; the hub asks the pure rules.
-	for name, want := range map[string]string{"Answer": "../agentconn.Answer ../state/hub.Decide", "Decide": "../handlers.decide ../state/hub.decide"} {
+	// The manager passes on what the hub tells it; the hub asks the pure rules, for
+	// Ask only about a denial that a person gave before, and that the agent asks again.
+	for name, want := range map[string]string{"Answer": "../agentconn.Answer ../state/hub.send", "Decide": "../handlers.decide ../state/hub.Ask ../state/hub.decide"} {
 		if got := strings.Join(callers[name], " "); got != want {
 			t.Errorf("%s is called by %s, not by %s", name, got, want)
 		}

@@ -66,22 +66,18 @@ var (
 		"The address is wrong, or it belongs to another data folder."}
 	problemNoApproval = &userError{"no-such-request", http.StatusNotFound, "There is no such request",
 		"The address is wrong, or it belongs to another data folder."}
-	problemNotPending = &userError{"not-pending", http.StatusConflict, "This was answered already, or is no longer asked",
-		"Nothing was sent now. The session shows what became of it."}
 	problemChanged = &userError{"changed", http.StatusConflict, "What you answered is not what is asked",
 		"Nothing was sent. Look at the request again and answer it there."}
 	problemOption = &userError{"no-such-answer", http.StatusBadRequest, "The request does not offer that answer",
 		"Nothing was sent. Use one of its buttons."}
-	problemLinkDown = &userError{"link-down", http.StatusServiceUnavailable, "The link to the agent is being made again, so your answer was not sent",
-		"The request still waits. Go back and answer it in a moment."}
+	problemLinkDown = &userError{"link-down", http.StatusServiceUnavailable, "The link to the agent is down, so nothing was approved",
+		"The request still waits. Approve it when the link is back, or deny it now: the agent is told as soon as it asks again."}
 	problemReason = &userError{"reason-too-long", http.StatusBadRequest, "That reason cannot be sent",
 		"Nothing was sent. A reason may have up to 2,000 characters: shorten it and deny again."}
 	problemAnswers = &userError{"wrong-answers", http.StatusUnprocessableEntity, "An answer is not of the form that is asked for",
 		"Nothing was sent. Look at the request again and answer it there."}
 	problemReasonLost = &userError{"reason-lost", http.StatusOK, "It is denied, but your reason did not reach the agent",
 		"The denial stands. The turn may have been over already: send the reason as a message."}
-	problemElsewhere = &userError{"answered-elsewhere", http.StatusConflict, "Somebody else has answered this first",
-		"Your answer came too late and has no effect. The session shows what the agent does."}
 	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "nod cannot write to its data folder, so your answer was not sent",
 		"Is the disk full? Make room and answer again: the request still waits."}
 	problemNotRecorded = &userError{"not-written", http.StatusServiceUnavailable, "nod cannot write to its data folder, so nothing was changed",
@@ -99,7 +95,6 @@ var known = []struct {
 	{hub.ErrNoApproval, problemNoApproval},
 	{hub.ErrNotRecorded, problemNotRecorded},
 	{hub.ErrLinkDown, problemLinkDown},
-	{approvals.ErrNotPending, problemNotPending},
 	{approvals.ErrChanged, problemChanged},
 	{approvals.ErrOption, problemOption},
 	{approvals.ErrNotEditable, problemOption},
@@ -108,7 +103,6 @@ var known = []struct {
 	{auth.ErrNoOffer, problemPair},
 	{journal.ErrNotFound, problemNoPage},
 	{state.ErrReasonLost, problemReasonLost},
-	{state.ErrAnsweredElsewhere, problemElsewhere},
 	{echo.ErrNotFound, problemNoPage},
 	{echo.ErrMethodNotAllowed, problemNoPage},
 }

@@ -122,13 +122,18 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		nonce := rand.Text()
 		secureHeaders(c.Response().Header(), nonce)
-		ctx := templ.WithNonce(views.WithBase(c.Request().Context(), s.BasePath), nonce)
+		ctx := templ.WithNonce(s.pages(c.Request().Context()), nonce)
 		if !reachOf(c.Request()).control() {
 			ctx = views.WithViewOnly(ctx, onlyLook)
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
+}
+
+// pages returns a context that pages can be drawn in.
+func (s *Server) pages(ctx context.Context) context.Context {
+	return views.WithOwn(views.WithBase(ctx, s.BasePath), s.Own)
 }
 
 // onlyLook stands above every page that came over a network in the clear.

@@ -68,6 +68,15 @@ func (r *Request) SameAs(other Request) bool {
 	return r.Epoch == other.Epoch && string(r.UpstreamID) == string(other.UpstreamID)
 }
 
+// Edited returns a request of which a person has changed the input; "" leaves it as it is.
+func (r *Request) Edited(input string) Request {
+	n := *r
+	if input != "" {
+		n.Input = input
+	}
+	return n
+}
+
 // Option returns the option of that id.
 func (r *Request) Option(id string) (ConfirmationOption, bool) {
 	for _, o := range r.Options {

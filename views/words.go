@@ -480,16 +480,20 @@ func cards(s snapshot.Session) []*approvals.Approval {
 }
 
 // fate tells what became of a request that can no longer be answered.
-func fate(a *approvals.Approval, agent string) string {
+func fate(a *approvals.Approval, l state.Link) string {
 	if a.Unrecorded {
-		return fateWords(a, agent) + " It is not yet recorded: nod cannot write to its data folder."
+		return fateWords(a, l) + " It is not yet recorded: nod cannot write to its data folder."
 	}
-	return fateWords(a, agent)
+	return fateWords(a, l)
 }
 
-func fateWords(a *approvals.Approval, agent string) string {
+func fateWords(a *approvals.Approval, l state.Link) string {
+	agent := Plain(l.DisplayName)
 	switch a.State {
 	case approvals.Decided:
+		if a.Held() && linkDown(l) {
+			return "Denied: “" + decisionLabel(a) + "” is recorded, and " + agent + " will be told when it is back."
+		}
 		return "Your answer “" + decisionLabel(a) + "” is recorded."
 	case approvals.Sent:
 		return "“" + decisionLabel(a) + "” was sent. Waiting for " + agent + " to confirm it."
@@ -502,9 +506,14 @@ func fateWords(a *approvals.Approval, agent string) string {
 	case approvals.DeliveryUnknown:
 		return "Your answer “" + decisionLabel(a) + "” was recorded, but the turn or the link ended before " + agent +
 			" confirmed it. Whether it took effect is not known: look at the folder before you go on."
+	case approvals.Superseded:
+		return "Denied while the link was down. " + agent + " has asked the same again, and was told “" + decisionLabel(a) + "”."
 	}
 	return ""
 }
+
+// linkDown reports whether the agent cannot be told anything now.
+func linkDown(l state.Link) bool { return l.Status != state.LinkUp && l.Status != state.LinkStalled }
 
 func decisionLabel(a *approvals.Approval) string {
 	if a.Decision == nil {

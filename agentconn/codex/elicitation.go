@@ -38,7 +38,7 @@ func (c *conn) askElicitation(ctx context.Context, th *thread, p requestParams, 
 		r.Options[0].Label = "I have done it"
 		if r.Questions.URL = &p.URL; !state.WebAddress(p.URL) {
 			r.Questions.URL = nil
-			r.Caution = "nod opens only addresses that begin with http:// or https://, so this can only be refused here. The whole request is below."
+			r.Caution = "nod opens only addresses that begin with http:// or https://, so this can only be refused here. The whole request stands here."
 		}
 	default: // such as openai/userVerification, which wants a proof of the device
 		r.Kind, r.Reason, r.Questions = state.RequestElsewhere, p.Message, nil

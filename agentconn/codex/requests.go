@@ -182,7 +182,7 @@ func (c *conn) asking(id string) []*thread {
 
 // cannotShow is a Caution.
 func cannotShow(what string) string {
-	return "This request holds something that nod cannot show as it should be shown (" + plain.Shorten(what, 60) + "), so it can only be refused here. The whole request is below."
+	return "This request holds something that nod cannot show as it should be shown (" + plain.Shorten(what, 60) + "), so it can only be refused here. The whole request stands here."
 }
 
 // caution tells what a request holds beside the fields that its card shows or

@@ -95,7 +95,7 @@ func askElicitation(ctx context.Context, a *agent, r state.Request) bool {
 		r.Options[0].Label = "I have done it"
 		if r.Questions.URL = &p.URL; !state.WebAddress(p.URL) {
 			r.Questions.URL = nil
-			r.Caution = "nod opens only addresses that begin with http:// or https://, so this can only be refused here. The whole request is below."
+			r.Caution = "nod opens only addresses that begin with http:// or https://, so this can only be refused here. The whole request stands here."
 		}
 	default:
 		r.Caution = cannotShow("mode: " + p.Mode)

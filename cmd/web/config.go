@@ -37,6 +37,7 @@ type config struct {
 	TLSCert     string        `toml:"tls_cert"`
 	TLSKey      string        `toml:"tls_key"`
 	Proxies     []string      `toml:"trusted_proxies"`
+	file        string        // the configuration file, whether or not there is one
 	Codex       struct {
 		Command string         `toml:"command"`
 		Env     []string       `toml:"env"`
@@ -248,6 +249,9 @@ func parse(args []string, out io.Writer) (command, argument string, cfg config, 
 	}
 	if *given != "" {
 		file = *given
+	}
+	if cfg.file, err = filepath.Abs(file); err != nil {
+		return "", "", cfg, err
 	}
 	if err := cfg.read(file, *given != ""); err != nil {
 		return "", "", cfg, err

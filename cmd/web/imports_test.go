@@ -14,6 +14,7 @@ var mayImport = map[string][]string{
 	"state/crashpoint":          {},
 	"state/journal":             {"state/crashpoint"},
 	"state/journal/journaltest": {"state/journal"},
+	"state/risk":                {"state"},
 	"state/snapshot":            {"state", "state/approvals"},
 	"state/schematest":          {}, // for tests only
 	"state/hub":                 {"state", "state/approvals", "state/crashpoint", "state/journal", "state/snapshot"},
@@ -32,10 +33,10 @@ var mayImport = map[string][]string{
 	"views/diff":     {},
 	"views/markdown": {},
 	"views/reveal":   {},
-	"views":          {"state", "state/approvals", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
+	"views":          {"state", "state/approvals", "state/risk", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
 
 	"handlers/auth": {"state/journal"},
-	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/snapshot", "static", "views", "views/markdown"},
+	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/risk", "state/snapshot", "static", "views", "views/markdown"},
 
 	"e2e":           {},
 	"e2e/bench":     {},

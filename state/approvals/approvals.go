@@ -6,6 +6,7 @@
 //	pending, decided, sent -> answered-elsewhere
 //	pending -> expired
 //	decided, sent -> delivery-unknown
+//	decided -> superseded
 package approvals
 
 import (
@@ -17,6 +18,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"unicode/utf8"
 
@@ -36,6 +38,7 @@ const (
 	AnsweredElsewhere State = "answered-elsewhere" // by another client of the same agent
 	Expired           State = "expired"            // its turn or its link ended first
 	DeliveryUnknown   State = "delivery-unknown"   // decided, but the link was lost before the agent confirmed
+	Superseded        State = "superseded"         // denied while the link was down; the denial answers what was asked anew
 )
 
 // Approval is a request and what has become of it. Times are Unix milliseconds,
@@ -49,7 +52,7 @@ type Approval struct {
 	Decision *state.Decision // nil while pending
 	Actor    string          // device that decided
 	AskedAt  int64
-	EndedAt  int64 // when it left pending
+	EndedAt  int64 // when it left pending: was decided, or ended without a decision
 
 	// Unrecorded is set while the disk refuses this decision, which denies and was
 	// sent all the same.
@@ -63,6 +66,10 @@ func (a *Approval) Denies(d state.Decision) bool {
 	return ok && o.Kind == state.OptionDeny
 }
 
+// Held reports whether a denial is recorded that the agent has not been told. An
+// allow is never held: whether it is still meant is for a person to say.
+func (a *Approval) Held() bool { return a.State == Decided && a.Denies(*a.Decision) }
+
 // Errors of Decide.
 var (
 	ErrNotPending  = errors.New("the request is no longer pending")
@@ -73,11 +80,15 @@ var (
 	ErrAnswers     = errors.New("an answer is not of the form that is asked for")
 )
 
-// New returns a pending approval for r. A request that is not Faithful, or that
-// its adapter warns of, keeps only the options that deny it.
+// New returns a pending approval for r. A request that is not Faithful, that its
+// adapter warns of, or that tells nothing of what it is about keeps only the options
+// that deny it.
 func New(r state.Request, now int64) *Approval {
 	if err := Faithful(r.Params); err != nil {
 		r.Caution = "The agent's request is ambiguous: " + err.Error() + ". What is shown may not be what would happen, so it cannot be approved."
+	}
+	if r.Caution == "" && (r.Kind == state.RequestCommand || r.Kind == state.RequestFileChange) && r.Input == "" && r.Diff == "" && len(r.Details) == 0 {
+		r.Caution = "No details given: the agent does not say what it would do, so it cannot be approved."
 	}
 	if r.Caution != "" {
 		r.Options = slices.DeleteFunc(slices.Clone(r.Options), func(o state.ConfirmationOption) bool { return o.Kind != state.OptionDeny })
@@ -127,6 +138,13 @@ func Challenge(a *Approval, d state.Decision) string {
 	return base64.RawURLEncoding.EncodeToString(bind([]string{challengeVersion, a.ID, a.Nonce, Digest(a.Request), string(told)}))
 }
 
+// SameContent reports whether two requests ask for the same thing in the same
+// place, though over another link or in another run of the agent.
+func SameContent(a, b state.Request) bool {
+	a.Epoch, b.Epoch, a.UpstreamID, b.UpstreamID = "", "", nil, nil
+	return equal(Digest(a), Digest(b))
+}
+
 // Decide returns a decided copy of a. The digest is computed again from the
 // stored request, so neither the page nor the record can put one thing in
 // another's place. The same decision by the same actor again is no error: it
@@ -136,7 +154,7 @@ func Decide(a *Approval, actor, digest, nonce string, d state.Decision, now int6
 		return nil, ErrChanged
 	}
 	if a.State != Pending {
-		if a.Decision != nil && a.Actor == actor && a.Decision.OptionID == d.OptionID && a.Decision.EditedInput == d.EditedInput && a.Decision.Reason == d.Reason {
+		if a.Decision != nil && a.Actor == actor && same(*a.Decision, d) {
 			return a, nil
 		}
 		return nil, ErrNotPending
@@ -157,6 +175,18 @@ func Decide(a *Approval, actor, digest, nonce string, d state.Decision, now int6
 	return &n, nil
 }
 
+// same reports whether two decisions are one, as far as can be told: secrets are
+// forgotten once they are sent.
+func same(a, b state.Decision) bool {
+	answers := func(a, b state.Answer) bool { return slices.Equal(a.Selected, b.Selected) && a.Text == b.Text }
+	given := func(d state.Decision) map[string]state.Answer {
+		told := d.Told().Answers
+		maps.DeleteFunc(told, func(_ string, a state.Answer) bool { return len(a.Given()) == 0 })
+		return told
+	}
+	return a.OptionID == b.OptionID && a.EditedInput == b.EditedInput && a.Reason == b.Reason && maps.EqualFunc(given(a), given(b), answers)
+}
+
 // MarkSent returns a copy that is on its way to the agent. Like every later one
 // it holds no secret.
 func MarkSent(a *Approval) *Approval {
@@ -172,6 +202,13 @@ func (a *Approval) told() *Approval {
 		d := n.Decision.Told()
 		n.Decision = &d
 	}
+	return &n
+}
+
+// Supersede returns a copy of a held denial that goes to another request.
+func Supersede(a *Approval) *Approval {
+	n := *a
+	n.State = Superseded
 	return &n
 }
 

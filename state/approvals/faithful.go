@@ -48,6 +48,9 @@ func faithfulValue(d *json.Decoder, depth int) error {
 	}
 	switch t := t.(type) {
 	case json.Number:
+		if _, err := t.Float64(); err != nil {
+			return fmt.Errorf("the number %.40s is too large to be exact", t)
+		}
 		if !strings.ContainsAny(t.String(), ".eE") {
 			if n, err := t.Int64(); err != nil || n >= maxExact || n <= -maxExact {
 				return fmt.Errorf("the number %.40s is too large to be exact", t)
