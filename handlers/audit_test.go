@@ -106,7 +106,7 @@ func TestR42AuditIsPaged(t *testing.T) {
 	path, pages, found := "/audit", 0, 0
 	for path != "" {
 		page := s.get(s.in, path).body
-		found += strings.Count(page, "thing-")
+		found += strings.Count(page, "Thing-")
 		pages++
 		path = ""
 		if m := regexp.MustCompile(`/audit\?before=\d+`).FindString(page); m != "" {

@@ -651,7 +651,8 @@ func auditWords(e AuditEntry) string {
 	case e.Title != "":
 		return "“" + e.Title + "”: " + auditFate(e.What)
 	}
-	return e.What
+	n := min(len(e.What), 1)
+	return strings.ToUpper(e.What[:n]) + e.What[n:]
 }
 
 // auditStep reports whether an entry only tells of a decision what the decision's
