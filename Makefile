@@ -4,7 +4,7 @@ GO ?= go
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 
-.PHONY: run build generate test crash bench bench-go tools
+.PHONY: run build generate test security fuzz vuln crash bench bench-go tools
 
 run: build
 	@bin/nod
@@ -23,6 +23,25 @@ test: tools
 	$(GO) tool templ generate -check
 	$(GO) tool minify static/live.js | cmp - static/live.min.js
 	NOD_E2E=required $(GO) test $(RACE) -count=1 -timeout 20m ./...
+
+# What nod promises about security, each with what came of the tests that prove it.
+security: tools
+	NOD_E2E=required $(GO) run ./e2e/security
+
+# Strangers' words at the places where they come in: what an answer is bound to, what
+# a card shows, markdown, and all that Codex and Copilot say.
+FUZZTIME ?= 30s
+FUZZ = $(GO) test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -fuzz
+fuzz:
+	$(FUZZ) '^FuzzR4Digest$$' ./state/approvals
+	$(FUZZ) '^FuzzReveal$$' ./views/reveal
+	$(FUZZ) '^FuzzHTML$$' ./views/markdown
+	$(FUZZ) '^FuzzR20Codex$$' ./agentconn/codex
+	$(FUZZ) '^FuzzR20Copilot$$' ./agentconn/copilot
+
+# Known faults of what nod is made of; it asks a database on the internet.
+vuln:
+	@$(GO) tool govulncheck ./... || { [ $$? = 3 ] || echo 'Nothing was looked up: without its database, which is on the internet, govulncheck cannot tell.'; exit 1; }
 
 # Kill nod so many times, and look what is left: make crash ROUNDS=2000.
 ROUNDS ?= 60

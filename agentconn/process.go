@@ -180,6 +180,11 @@ func (p *Process) Wait() (ended error, lastWords string) {
 
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
+// MaxMessage bounds, in bytes, one message of an agent. Lines of 1 MB are ordinary:
+// Codex cuts a command's output there. The images that go along with a message of
+// nod's come back in one of 14 MB.
+const MaxMessage = 16 << 20
+
 // ReadLine reads up to and including the next newline and returns the line
 // without it. A line longer than limit is read to its end but only its first
 // limit bytes are kept, and cut is true. err is io.EOF at the end, where a last
@@ -189,10 +194,9 @@ func ReadLine(r *bufio.Reader, limit int) (line []byte, cut bool, err error) {
 		chunk, err := r.ReadSlice('\n')
 		if room := limit - len(line); len(chunk) > room+1 {
 			cut = true
-			line = append(line, chunk[:max(0, room)]...)
-		} else {
-			line = append(line, chunk...)
+			chunk = chunk[:max(0, room)]
 		}
+		line = append(grown(line, len(chunk), limit), chunk...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -201,4 +205,32 @@ func ReadLine(r *bufio.Reader, limit int) (line []byte, cut bool, err error) {
 		}
 		return line, cut, err
 	}
+}
+
+// ReadMessage reads to the end of r, and keeps at most limit bytes; cut says that
+// there were more.
+func ReadMessage(r io.Reader, limit int) (msg []byte, cut bool, err error) {
+	for len(msg) < limit {
+		msg = grown(msg, 512, limit)
+		n, err := r.Read(msg[len(msg):min(cap(msg), limit)])
+		msg = msg[:len(msg)+n]
+		if errors.Is(err, io.EOF) {
+			return msg, false, nil
+		} else if err != nil {
+			return nil, false, err
+		}
+	}
+	rest, err := io.Copy(io.Discard, r)
+	return msg, rest > 0, err
+}
+
+// grown makes room for n bytes more. It grows fourfold, up to limit, so that a message
+// of any length costs no more than twice the limit.
+func grown(b []byte, n, limit int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	more := make([]byte, len(b), len(b)+max(n, min(3*len(b), limit-len(b))))
+	copy(more, b)
+	return more
 }

@@ -37,6 +37,9 @@ func TestR42AuditPage(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
+	if n := strings.Count(page.body, "confirmed by the agent"); n != 1 || !strings.Contains(page.body, "U+202E") {
+		t.Errorf("one line tells of the answer, with the command: %d\n%s", n, page.body)
+	}
 	m := regexp.MustCompile(`href="(/audit/\d+)"`).FindStringSubmatch(page.body)
 	if m == nil {
 		t.Fatalf("no way to what was shown:\n%s", page.body)
@@ -103,7 +106,7 @@ func TestR42AuditIsPaged(t *testing.T) {
 	path, pages, found := "/audit", 0, 0
 	for path != "" {
 		page := s.get(s.in, path).body
-		found += strings.Count(page, "thing-")
+		found += strings.Count(page, "Thing-")
 		pages++
 		path = ""
 		if m := regexp.MustCompile(`/audit\?before=\d+`).FindString(page); m != "" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,9 +16,6 @@ import (
 )
 
 const (
-	// maxMessage bounds one message. Lines of 1 MB are ordinary: aggregatedOutput
-	// is cut by Codex at 1 MiB.
-	maxMessage = 32 << 20
 	// dialTimeout bounds the WebSocket handshake.
 	dialTimeout = 5 * time.Second
 	// writeTimeout bounds a write to a server that does not read.
@@ -28,7 +24,7 @@ const (
 
 // wire carries messages to and from a server.
 type wire interface {
-	// read returns the next message. One that is longer than maxMessage is cut.
+	// read returns the next message. One that is longer than MaxMessage is cut.
 	read(ctx context.Context) (msg []byte, cut bool, err error)
 	write(ctx context.Context, msg []byte) error
 	// end waits until everything of the wire is gone, after read has failed and ctx
@@ -65,7 +61,7 @@ func (c *conn) child(ctx context.Context, path, why string) (dialled, error) {
 }
 
 func (s *stdio) read(context.Context) ([]byte, bool, error) {
-	return agentconn.ReadLine(s.in, maxMessage)
+	return agentconn.ReadLine(s.in, agentconn.MaxMessage)
 }
 
 func (s *stdio) write(_ context.Context, msg []byte) error {
@@ -151,12 +147,7 @@ func (w web) read(ctx context.Context) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	msg, err := io.ReadAll(io.LimitReader(r, maxMessage))
-	if err != nil {
-		return nil, false, err
-	}
-	rest, err := io.Copy(io.Discard, r)
-	return msg, rest > 0, err
+	return agentconn.ReadMessage(r, agentconn.MaxMessage)
 }
 
 func (w web) write(ctx context.Context, msg []byte) error {

@@ -114,7 +114,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 	wire, err := accept()
 	var passing sync.WaitGroup
 	if err == nil {
-		c.tap = &tap{server: d.wire, sdk: wire, onMessage: c.receive, inFlight: map[string]*wanted{}}
+		c.tap = &tap{server: d.wire, sdk: wire, log: c.room.log, onMessage: c.receive, inFlight: map[string]*wanted{}}
 		ended := context.AfterFunc(ctx, func() { _ = d.wire.Close() })
 		passing.Go(func() {
 			_ = c.tap.fromSDK() // it ends with the client

@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"e2e/fakemcp":   {},
 	"e2e/fakemodel": {},
 	"e2e/record":    {},
+	"e2e/security":  {},
 	"cmd/web":       nil, // knows every room
 }
 

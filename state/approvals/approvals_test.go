@@ -160,18 +160,6 @@ func FuzzR4TwoReaders(f *testing.F) {
 	})
 }
 
-func FuzzDigest(f *testing.F) {
-	f.Add("a", "b", "ab", "")
-	f.Fuzz(func(t *testing.T, a, b, c, d string) {
-		x, y := request(), request()
-		x.TurnID, x.ToolCallID = a, b
-		y.TurnID, y.ToolCallID = c, d
-		if same := a == c && b == d; (Digest(x) == Digest(y)) != same {
-			t.Fatalf("%q %q and %q %q", a, b, c, d)
-		}
-	})
-}
-
 func TestDecide(t *testing.T) {
 	a := New(request(), 1)
 	yes := state.Decision{OptionID: "y"}
