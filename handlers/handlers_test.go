@@ -826,7 +826,8 @@ func (e *events) next(name string) (id, data string) {
 		case "data":
 			data += v + "\n"
 		case "":
-			if got == "" {
+			if got == "" || got == "beat" { // which comes if the machine is slow
+				id, got, data = "", "", ""
 				continue
 			}
 			if got != name && !strings.HasPrefix(got, name+"-") {
