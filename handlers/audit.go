@@ -128,7 +128,7 @@ func auditEntry(x journal.AuditEntry) views.AuditEntry {
 
 // auditExport sends all of it, one entry a line, as long as the device may see it.
 func (s *Server) auditExport(c echo.Context) error {
-	ctx, release := s.Auth.Hold(c.Request().Context(), device(c).ID)
+	ctx, release := s.Auth.Hold(c.Request().Context(), device(c))
 	defer release()
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, "application/jsonl; charset=utf-8")
