@@ -130,7 +130,7 @@ func auditEntry(x journal.AuditEntry) views.AuditEntry {
 // auditExport sends all of it, one entry a line, as long as the device may see it.
 // A browser sees that one which was cut is not whole.
 func (s *Server) auditExport(c echo.Context) error {
-	ctx, release := s.Auth.Hold(c.Request().Context(), device(c).ID)
+	ctx, release := s.Auth.Hold(c.Request().Context(), device(c))
 	defer release()
 	if _, err := s.Auth.Who(c.Request()); err != nil { // who was logged out before Hold
 		return problemLogin

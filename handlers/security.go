@@ -162,7 +162,7 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 				return next(c)
 			}
 			d, err := s.Auth.Who(r)
-			if err == nil && d.Granted != "" && loads(r) {
+			if err == nil && loads(r) && s.Auth.MayRenew(r, d) {
 				var cookie *http.Cookie
 				if cookie, d, err = s.Auth.Renew(r, d); err == nil {
 					c.SetCookie(cookie)
@@ -175,6 +175,8 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 			}
 			ctx := context.WithValue(r.Context(), deviceKey{}, d)
 			switch {
+			case who >= operate && !reachOf(r).control():
+				return problemTLS
 			case who >= operate && d.Scope != auth.ScopeOperate:
 				return problemLooks
 			case d.Scope != auth.ScopeOperate && views.ViewOnly(ctx) == "":
@@ -189,9 +191,11 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 }
 
 // loads reports whether a request is for a page of its own, of which a browser
-// makes one at a time.
+// makes one at a time. Older browsers, and all without TLS, do not say so, but ask
+// for HTML.
 func loads(r *http.Request) bool {
-	return r.Method == http.MethodPost || r.Header.Get("Sec-Fetch-Mode") == "navigate"
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	return r.Method == http.MethodPost || mode == "navigate" || mode == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // nextPage is where a person goes on who was asked for a proof: to the page that

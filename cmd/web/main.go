@@ -345,7 +345,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 
 	server := handlers.New(handlers.Config{
 		Hub: h, Agents: manager, Epoch: h.Epoch, Audit: store, Log: log,
-		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, VerifyEvery: cfg.VerifyEvery}),
+		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, Private: handlers.Private, VerifyEvery: cfg.VerifyEvery}),
 		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Limits: cfg.limits(),
 		Own: []string{cfg.Data, cfg.file},
 	})

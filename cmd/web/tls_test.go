@@ -264,6 +264,16 @@ func TestC46PlainNetwork(t *testing.T) {
 	if status, body, _ := do("GET", own, "/", nil, cookies[0]); status != http.StatusOK || !strings.Contains(body, "this connection is not encrypted") {
 		t.Errorf("looking on: %d", status)
 	}
+	// Whoever has read that cookie along can do no more with it on this machine; who logs
+	// in there can.
+	if status, body, _ := do("POST", "127.0.0.1", "/new", new, cookies[0]); status != http.StatusForbidden || !strings.Contains(body, "may-only-look") {
+		t.Errorf("a session on this machine, with a login of the network: %d %s", status, body)
+	}
+	var link strings.Builder
+	if err := run(t.Context(), []string{"login-url", "--data", data, "--config", write(t, "")}, &link, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	_, _, cookies = do("POST", "127.0.0.1", "/login", url.Values{"token": {strings.TrimSpace(link.String())}}, nil)
 	if status, body, _ := do("POST", "127.0.0.1", "/new", new, cookies[0]); status != http.StatusSeeOther {
 		t.Errorf("a session on this machine: %d %s", status, body)
 	}
