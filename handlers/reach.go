@@ -68,6 +68,10 @@ func (s *Server) reached(next http.Handler) http.Handler {
 				how.Proxy, how.Local = peer, false
 			}
 		}
+		if s.Exposed && !peer.IsLoopback() && !s.trusts(peer) {
+			s.refuse(problemDirect).ServeHTTP(w, r)
+			return
+		}
 		if name, _, _ := strings.Cut(strings.ToLower(r.Host), ":"); r.TLS != nil && name != "localhost" {
 			// Not for a proxy, nor for localhost: what else is under that name, at any
 			// port, is not ours to decide.
