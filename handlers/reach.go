@@ -18,7 +18,7 @@ import (
 type reach struct {
 	From   netip.Addr // who asks, as trusted proxies tell it; the zero Addr if nobody knows
 	Secure bool       // the browser speaks TLS: with nod, or with a trusted proxy that says so
-	Local  bool       // it has not left this machine, as far as can be told
+	Local  bool       // it has not left this machine, as far as can be told: nobody has passed it on
 	Proxy  netip.Addr // who sent it and speaks for somebody else, without being trusted; mostly the zero Addr
 }
 
@@ -65,8 +65,12 @@ func (s *Server) reached(next http.Handler) http.Handler {
 			if s.trusts(peer) {
 				how.Secure, how.Local = how.Secure || saysTLS(proto), false
 			} else {
-				how.Proxy = peer
+				how.Proxy, how.Local = peer, false
 			}
+		}
+		if s.Exposed && !peer.IsLoopback() && !s.trusts(peer) {
+			s.refuse(problemDirect).ServeHTTP(w, r)
+			return
 		}
 		if name, _, _ := strings.Cut(strings.ToLower(r.Host), ":"); r.TLS != nil && name != "localhost" {
 			// Not for a proxy, nor for localhost: what else is under that name, at any

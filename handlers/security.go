@@ -240,10 +240,15 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // recover turns a panic into an error with its place, which is logged and not shown.
+// One that ends an answer in its middle goes on.
 func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
-			if p := recover(); p != nil {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(p) // it cuts the connection
+			default:
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
 		}()
