@@ -26,8 +26,8 @@ func (s *Server) approval(c echo.Context) error {
 }
 
 // decide takes a person's answer. An approval that was not seen to its last byte
-// on a live page, that was edited, or that allows more than one run leads over a
-// page that shows everything once more.
+// on a live page, whose card does not show all of a change, that was edited, or that
+// allows more than one run leads over a page that shows everything once more.
 func (s *Server) decide(c echo.Context) error {
 	a, v, err := s.Hub.ApprovalView(c.Request().Context(), c.Param("id"))
 	if err != nil {
@@ -55,7 +55,8 @@ func (s *Server) decide(c echo.Context) error {
 			return s.render(c, http.StatusUnprocessableEntity, views.AnswersPage(v, answeredOn(c, v), a, d.Answers, wrong))
 		}
 		why := s.proofNeeded(device(c), a.Request.Edited(d.EditedInput), o)
-		ask := why != "" || c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
+		seen := c.FormValue("seen") != "" && views.RequestChanges(c.Request().Context(), a).OnCard()
+		ask := why != "" || !seen || d.EditedInput != "" || state.Value(o.Group) > 0
 		if ask && a.State == approvals.Pending {
 			if done, err := s.confirmed(c, a, v, o, d, why); !done || err != nil {
 				return err

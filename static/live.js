@@ -86,7 +86,7 @@
       const buttons = el.querySelectorAll('.approve'), { x, y } = buttons[0].getBoundingClientRect();
       if (c.x !== x || c.y !== y) Object.assign(c, { x, y, at: now });
       c.ready = now - Math.max(c.at, woke) >= still;
-      c.seen = !el.querySelector('.diff a[data-get]');
+      c.seen = true;
       for (const end of el.querySelectorAll('.end')) {
         if (!end.checkVisibility()) continue; // what is about one answer opens with that
         eye.observe(end);
