@@ -137,11 +137,12 @@ func bind(fields []string) []byte {
 }
 
 // challengeVersion is bound into every Challenge; change it with the fields.
-const challengeVersion = "nod-decision-1"
+const challengeVersion = "nod-decision-2"
 
 // Challenge is what a passkey signs, in unpadded base64url: this decision on this
-// request and no other. Secrets are not part of it.
+// request and no other. Secrets are not part of it, nor is the address it comes from.
 func Challenge(a *Approval, d state.Decision) string {
+	d.Address = ""                      // a phone changes its network between the page and the tap
 	told, err := json.Marshal(d.Told()) // maps come in the order of their keys
 	if err != nil {
 		panic(err) // strings in maps and lists
