@@ -114,3 +114,33 @@ func TestR14TooLarge(t *testing.T) {
 		}
 	}
 }
+
+// TestR4EmptyEdit: who takes everything out of a command does not run the original,
+// and a command that begins with a new line is not edited by a browser that shows it.
+func TestR4EmptyEdit(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	a := s.ask(id, func(r *state.Request) { r.Editable, r.Input = true, "\nrm -rf build" })
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "accept", "edited", "", "seen", "yes")); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, "nothing left to run") || len(s.agent.answers) > 0 {
+		t.Errorf("%d, %d sent", r.status, len(s.agent.answers))
+	}
+	if page := s.get(s.in, "/s/"+id).body; !strings.Contains(page, ">\n\nrm -rf build</textarea>") {
+		t.Error("a browser takes the first line end of the field away")
+	}
+}
+
+// TestR12LinkDown: a proof is not used up for what cannot be sent.
+func TestR12LinkDown(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	s.link(state.LinkLost, "e1")
+	a := s.ask(id)
+	code := s.code()
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "acceptForSession", "confirmed", "yes", "code", code)); r.status != http.StatusServiceUnavailable {
+		t.Fatalf("while the link is down: %d", r.status)
+	}
+	s.link(state.LinkUp, "e1")
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "acceptForSession", "confirmed", "yes", "code", code)); r.status != http.StatusSeeOther {
+		t.Errorf("with the same code, when it is back: %d", r.status)
+	}
+}
