@@ -72,6 +72,8 @@ var (
 		"Nothing was sent. Look at the request again and answer it there."}
 	problemOption = &userError{"no-such-answer", http.StatusBadRequest, "The request does not offer that answer",
 		"Nothing was sent. Use one of its buttons."}
+	problemNothing = &userError{"nothing-to-run", http.StatusUnprocessableEntity, "There is nothing left to run",
+		"Nothing was sent. Go back and write what is to run, or deny the request."}
 	problemLinkDown = &userError{"link-down", http.StatusServiceUnavailable, "The link to the agent is down, so nothing was approved",
 		"The request still waits. Approve it when the link is back, or deny it now: the agent is told as soon as it asks again."}
 	problemReason = &userError{"reason-too-long", http.StatusBadRequest, "That reason cannot be sent",
