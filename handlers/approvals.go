@@ -10,6 +10,7 @@ import (
 	"nod/handlers/auth"
 	"nod/state"
 	"nod/state/approvals"
+	"nod/state/hub"
 	"nod/state/journal"
 	"nod/state/risk"
 	"nod/state/snapshot"
@@ -26,8 +27,8 @@ func (s *Server) approval(c echo.Context) error {
 }
 
 // decide takes a person's answer. An approval that was not seen to its last byte
-// on a live page, that was edited, or that allows more than one run leads over a
-// page that shows everything once more.
+// on a live page, whose card does not show all of a change, that was edited, or that
+// allows more than one run leads over a page that shows everything once more.
 func (s *Server) decide(c echo.Context) error {
 	a, v, err := s.Hub.ApprovalView(c.Request().Context(), c.Param("id"))
 	if err != nil {
@@ -49,22 +50,29 @@ func (s *Server) decide(c echo.Context) error {
 		d.Reason = strings.TrimSpace(lines(c.FormValue("reason")))
 	}
 	if o.Kind == state.OptionApprove {
+		if a.State == approvals.Pending && linkDown(v.Link) {
+			return hub.ErrLinkDown // before a proof is used up
+		}
+		if a.Request.Editable && a.Request.Input != "" && c.Request().PostForm.Has("edited") && c.FormValue("edited") == "" {
+			return problemNothing
+		}
 		d.EditedInput = edited(a.Request, c.FormValue("edited"))
 		d.Answers = answers(c, a.Request.Questions)
 		if wrong := a.Request.Questions.Wrong(d.Answers); len(wrong) > 0 && a.State == approvals.Pending {
 			return s.render(c, http.StatusUnprocessableEntity, views.AnswersPage(v, answeredOn(c, v), a, d.Answers, wrong))
 		}
 		why := s.proofNeeded(device(c), a.Request.Edited(d.EditedInput), o)
-		ask := why != "" || c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
+		seen := c.FormValue("seen") != "" && views.RequestChanges(c.Request().Context(), a).OnCard()
+		ask := why != "" || !seen || d.EditedInput != "" || state.Value(o.Group) > 0
+		if !ask || c.FormValue("confirmed") != "" {
+			if _, err := s.limiter.take(s.limiter.allows.of(device(c).ID)); err != nil {
+				return err
+			}
+		}
 		if ask && a.State == approvals.Pending {
 			if done, err := s.confirmed(c, a, v, o, d, why); !done || err != nil {
 				return err
 			}
-		}
-	}
-	if o.Kind == state.OptionApprove {
-		if _, err := s.limiter.take(s.limiter.allows.of(device(c).ID)); err != nil {
-			return err
 		}
 	}
 	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
@@ -79,6 +87,9 @@ func (s *Server) decide(c echo.Context) error {
 	s.Log.Error("a decision was not recorded", "approval", a.ID, "err", err)
 	return problemJournal
 }
+
+// linkDown reports whether nothing can be approved over a link now.
+func linkDown(l state.Link) bool { return l.Status != state.LinkUp && l.Status != state.LinkStalled }
 
 // tooLate tells whoever was not first who was, when, and what became of it.
 func (s *Server) tooLate(c echo.Context, id string, tried state.ConfirmationOption) error {

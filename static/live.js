@@ -13,6 +13,7 @@
 //   <input name="seen">                             filled when a card was looked at
 //   .end on an element                              the end of a text to be looked at
 //   data-draft="id" on a form                       what is typed in it is kept
+//   data-secret in it                               but for this
 //   <input name="images">                           takes what is pasted beside it
 (() => {
   'use strict';
@@ -86,7 +87,7 @@
       const buttons = el.querySelectorAll('.approve'), { x, y } = buttons[0].getBoundingClientRect();
       if (c.x !== x || c.y !== y) Object.assign(c, { x, y, at: now });
       c.ready = now - Math.max(c.at, woke) >= still;
-      c.seen = !el.querySelector('.diff a[data-get]');
+      c.seen = true;
       for (const end of el.querySelectorAll('.end')) {
         if (!end.checkVisibility()) continue; // what is about one answer opens with that
         eye.observe(end);
@@ -114,7 +115,7 @@
   // ---- drafts: they outlive a reload, until their card ends ----
 
   const drafts = 'draft ' + location.pathname + ' ';
-  const fields = form => [...form.elements].filter(f => f.name && !/hidden|password|submit/.test(f.type));
+  const fields = form => [...form.elements].filter(f => f.name && !/hidden|password|submit/.test(f.type) && !f.closest('[data-secret]'));
   on(doc, 'input', ({ target: { form } }) => {
     if (form?.closest('.card'))
       sessionStorage[drafts + form.dataset.draft] = JSON.stringify(fields(form).map(f => [f.value, f.checked]));
@@ -142,7 +143,7 @@
     new MutationObserver(list => {
       for (const { target } of list) {
         const el = target.parentElement && (target.nodeType === 1 ? target : target.parentElement);
-        if (el && !el.closest('time')) Object.assign(cards.get(cardOf(el)) ?? {}, { x: NaN, read: new Set() });
+        if (el && !el.closest('.more')) Object.assign(cards.get(cardOf(el)) ?? {}, { x: NaN, read: new Set() });
       }
       tidy();
       look();

@@ -151,7 +151,7 @@ func diffFile(v fileView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = told(diffName(v.File)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = told(diffName(v)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -403,7 +403,7 @@ func filePage(v fileView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = told(diffName(v.File)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = told(diffName(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -421,7 +421,7 @@ func filePage(v fileView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(Page{Title: diffName(v.File) + " · nod"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var20), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(Page{Title: diffName(v) + " · nod"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var20), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -502,10 +502,10 @@ func fateWords(a *approvals.Approval, l state.Link) string {
 	case approvals.AnsweredElsewhere:
 		return "Answered in another client."
 	case approvals.Expired:
-		return "No longer asked: the turn, or the run of the agent that asked, ended before anyone answered. Nothing was approved."
+		return "No longer asked: before anyone answered, the turn or the run of the agent ended, or it asked something else instead. Nothing was approved."
 	case approvals.DeliveryUnknown:
 		return "Your answer “" + decisionLabel(a) + "” was recorded, but the turn or the link ended before " + agent +
-			" confirmed it. Whether it took effect is not known: look at the folder before you go on."
+			" confirmed it, or it asked for something else instead. Whether it took effect is not known: look at the folder before you go on."
 	case approvals.Superseded:
 		return "Denied while the link was down. " + agent + " has asked the same again, and was told “" + decisionLabel(a) + "”."
 	}

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"nod/state"
@@ -80,15 +81,25 @@ var (
 	ErrAnswers     = errors.New("an answer is not of the form that is asked for")
 )
 
+// Bounds of a change that can be approved. Nothing is cut from what is approved, and
+// this is what a browser still lays out within a moment, and more than anybody reads.
+const (
+	MaxDiff      = 1 << 20 // bytes
+	MaxDiffLines = 20_000
+)
+
 // New returns a pending approval for r. A request that is not Faithful, that its
-// adapter warns of, or that tells nothing of what it is about keeps only the options
-// that deny it.
+// adapter warns of, that tells nothing of what it is about, or that is too large to be
+// shown as a whole keeps only the options that deny it.
 func New(r state.Request, now int64) *Approval {
 	if err := Faithful(r.Params); err != nil {
 		r.Caution = "The agent's request is ambiguous: " + err.Error() + ". What is shown may not be what would happen, so it cannot be approved."
 	}
 	if r.Caution == "" && (r.Kind == state.RequestCommand || r.Kind == state.RequestFileChange) && r.Input == "" && r.Diff == "" && len(r.Details) == 0 {
 		r.Caution = "No details given: the agent does not say what it would do, so it cannot be approved."
+	}
+	if r.Caution == "" && (len(r.Diff) > MaxDiff || strings.Count(r.Diff, "\n") > MaxDiffLines) {
+		r.Caution = "This change is too large for a page that shows all of it, so it can only be denied here. Deny it and ask for smaller steps, or answer it where the agent runs."
 	}
 	if r.Caution != "" {
 		r.Options = slices.DeleteFunc(slices.Clone(r.Options), func(o state.ConfirmationOption) bool { return o.Kind != state.OptionDeny })
@@ -126,11 +137,12 @@ func bind(fields []string) []byte {
 }
 
 // challengeVersion is bound into every Challenge; change it with the fields.
-const challengeVersion = "nod-decision-1"
+const challengeVersion = "nod-decision-2"
 
 // Challenge is what a passkey signs, in unpadded base64url: this decision on this
-// request and no other. Secrets are not part of it.
+// request and no other. Secrets are not part of it, nor is the address it comes from.
 func Challenge(a *Approval, d state.Decision) string {
+	d.Address = ""                      // a phone changes its network between the page and the tap
 	told, err := json.Marshal(d.Told()) // maps come in the order of their keys
 	if err != nil {
 		panic(err) // strings in maps and lists

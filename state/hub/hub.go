@@ -471,7 +471,8 @@ func (h *Hub) Apply(ctx context.Context, uri string, from state.Source, actions 
 }
 
 // Ask records a request that waits for a person. A request that is open already
-// is not asked again. One that was denied while the link was down is not put before
+// is not asked again; under the same id with other content it is another one, and
+// takes the place of the first. One that was denied while the link was down is not put before
 // a person once more: the denial is sent.
 func (h *Hub) Ask(ctx context.Context, r state.Request, actions ...state.Envelope) {
 	s := h.findURI(r.Session)
@@ -480,11 +481,15 @@ func (h *Hub) Ask(ctx context.Context, r state.Request, actions ...state.Envelop
 	}
 	defer s.mu.Unlock()
 	r.Folder = state.FilePath(state.Value(s.state.Summary.WorkingDirectory))
+	a := approvals.New(r, h.now())
 	if i := slices.IndexFunc(s.approvals, func(a *approvals.Approval) bool { return a.Open() && a.Request.SameAs(r) }); i >= 0 {
+		if was := s.approvals[i]; approvals.Digest(was.Request) != a.Digest {
+			s.mustCommit(ctx, state.Source{}, actions, []change{{from: was, to: approvals.Sweep(was, h.now())}, {to: a}})
+			return
+		}
 		h.sendHeld(s, s.approvals[i])
 		return
 	}
-	a := approvals.New(r, h.now())
 	i := slices.IndexFunc(s.approvals, func(was *approvals.Approval) bool { return was.Held() && approvals.SameContent(was.Request, a.Request) })
 	if i >= 0 {
 		was := s.approvals[i]
