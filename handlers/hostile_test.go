@@ -218,7 +218,7 @@ func (f *filler) session() snapshot.Session {
 		}
 	}
 	s.Approvals = nil
-	for _, kind := range []state.RequestKind{state.RequestCommand, state.RequestFileChange, state.RequestPermissions, state.RequestTool, state.RequestQuestion, state.RequestElsewhere, state.RequestUnknown} {
+	for _, kind := range []state.RequestKind{state.RequestCommand, state.RequestFileChange, state.RequestPermissions, state.RequestRead, state.RequestTool, state.RequestQuestion, state.RequestElsewhere, state.RequestUnknown} {
 		for _, st := range []approvals.State{approvals.Pending, approvals.Decided, approvals.Sent, approvals.Confirmed, approvals.AnsweredElsewhere, approvals.Expired, approvals.DeliveryUnknown} {
 			for _, question := range []string{"text", "number", "integer", "boolean", "single-select", "multi-select"} {
 				a := filled[approvals.Approval](f)

@@ -14,6 +14,7 @@ const (
 	RequestCommand     RequestKind = "command"     // to run Input
 	RequestFileChange  RequestKind = "fileChange"  // to write Diff
 	RequestPermissions RequestKind = "permissions" // more rights, as Details tell
+	RequestRead        RequestKind = "read"        // to read a file or a page, as Details tell
 	RequestTool        RequestKind = "tool"        // to run a tool of some server with Details
 	RequestQuestion    RequestKind = "question"    // answers to Questions
 	RequestElsewhere   RequestKind = "elsewhere"   // what only another program can give; Caution tells which
@@ -45,6 +46,7 @@ type Request struct {
 	Diff        string   // unified diff of what will be written
 	Details     []Detail `json:",omitzero"` // what else an approval allows or takes along
 	Cwd         string   // folder it happens in
+	Folder      string   `json:",omitzero"` // the session's own, as the hub knew it when this was asked; not the agent's word, so no part of what is bound
 	Environment string   // where it happens; "" for the machine that nod runs on
 	Options     []ConfirmationOption
 	Explains    string // id of the option that may carry a person's reason; "" if none may

@@ -344,7 +344,7 @@ func showWrite(p *permission, r *state.Request) string {
 }
 
 func showRead(p *permission, r *state.Request) string {
-	r.Title, r.Details = "Read a file?", []state.Detail{{Label: "To read", Text: really(p.Path, p.ResolvedPath)}}
+	r.Kind, r.Title, r.Details = state.RequestRead, "Read a file?", []state.Detail{{Label: "To read", Text: really(p.Path, p.ResolvedPath)}}
 	if p.Path == "" {
 		r.Caution = cannotShow("no path")
 	}
@@ -367,7 +367,7 @@ func showPaths(p *permission, r *state.Request) string {
 }
 
 func showURL(p *permission, r *state.Request) string {
-	r.Title, r.Details = "Fetch a web page?", []state.Detail{{Label: "Address", Text: p.URL}}
+	r.Kind, r.Title, r.Details = state.RequestRead, "Fetch a web page?", []state.Detail{{Label: "Address", Text: p.URL}}
 	if p.RedirectedFrom != "" {
 		r.Details = append(r.Details, state.Detail{Label: "Redirected from", Text: p.RedirectedFrom})
 	}

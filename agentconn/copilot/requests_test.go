@@ -215,12 +215,12 @@ var asked = []struct {
 	},
 	{
 		name: "read, by a policy each time", data: prompted(`"kind":"read","path":"/w/a"`, `"kind":"read","toolCallId":"r","intention":"Read file: /w/a","path":"/w/a","resolvedPath":"/etc/shadow","managedApprovalRequired":true`),
-		as: state.RequestPermissions, title: "Read a file?", details: "To read: /w/a\n  which is /etc/shadow",
+		as: state.RequestRead, title: "Read a file?", details: "To read: /w/a\n  which is /etc/shadow",
 		answers: map[string]string{"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
 	},
 	{
 		name: "read", data: prompted(`"kind":"read","path":"/w/a"`, `"kind":"read","toolCallId":"r","intention":"Read file: /w/a","path":"/w/a"`),
-		as: state.RequestPermissions, title: "Read a file?", details: "To read: /w/a",
+		as: state.RequestRead, title: "Read a file?", details: "To read: /w/a",
 		answers: map[string]string{"approve-for-session": `{"kind":"approve-for-session","approval":{"kind":"read"}}`, "approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
 	},
 	{
@@ -232,7 +232,7 @@ var asked = []struct {
 	},
 	{
 		name: "url", data: prompted(`"kind":"url","url":"https://Example.org:443/a?b","intention":"Look"`, `"kind":"url","toolCallId":"u","url":"https://Example.org:443/a?b","intention":"Look","redirectedFrom":"https://x.y/"`),
-		as: state.RequestPermissions, title: "Fetch a web page?", details: "Address: https://Example.org:443/a?b; Redirected from: https://x.y/; For this session, without asking: https://example.org; The permanent rule: without asking: https://example.org",
+		as: state.RequestRead, title: "Fetch a web page?", details: "Address: https://Example.org:443/a?b; Redirected from: https://x.y/; For this session, without asking: https://example.org; The permanent rule: without asking: https://example.org",
 		answers: map[string]string{
 			"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`,
 			"approve-for-session": `{"kind":"approve-for-session","domain":"https://example.org"}`, "approve-permanently": `{"kind":"approve-permanently","domain":"https://example.org"}`,

@@ -27,7 +27,7 @@ func request() state.Request {
 var bound = map[string]bool{
 	"Session": true, "TurnID": true, "ToolCallID": true, "Provider": true, "Epoch": true, "UpstreamID": true,
 	"Method": true, "Params": true, "Input": true, "Diff": true, "Details": true, "Cwd": true, "Environment": true,
-	"Caution": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Explains": false, "Editable": false, "Questions": false,
+	"Caution": false, "Folder": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Explains": false, "Editable": false, "Questions": false,
 }
 
 // TestR4DigestBindsEveryField changes each field in turn, and fails on a field

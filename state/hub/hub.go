@@ -480,6 +480,7 @@ func (h *Hub) Ask(ctx context.Context, r state.Request, actions ...state.Envelop
 		return
 	}
 	defer s.mu.Unlock()
+	r.Folder = state.FilePath(state.Value(s.state.Summary.WorkingDirectory))
 	a := approvals.New(r, h.now())
 	if i := slices.IndexFunc(s.approvals, func(a *approvals.Approval) bool { return a.Open() && a.Request.SameAs(r) }); i >= 0 {
 		if was := s.approvals[i]; approvals.Digest(was.Request) != a.Digest {

@@ -5,10 +5,15 @@ package risk
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"io"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"nod/state"
 )
@@ -21,61 +26,137 @@ type Mark struct {
 }
 
 // Marks returns the reasons to look twice at a request, each once. own are folders
-// of nod's own, which no agent has any business with.
+// of nod's own, which no agent has any business with. What it costs is bounded,
+// whatever the request; and less if it was asked before, as a page is drawn again and
+// again.
 func Marks(r state.Request, own ...string) []Mark {
-	m := marker{cwd: cmp.Or(r.Cwd, "/"), own: own}
-	read := func(text string, most int) string {
-		if len(text) > most {
-			m.add("it is so long that nod has not read it to its end", "")
-		}
-		return text[:min(len(text), most)]
+	key := keyOf(r, own)
+	known.Lock()
+	list, ok := known.marks[key]
+	known.Unlock()
+	if ok {
+		return list
 	}
-	input, diff := read(r.Input, maxRead), read(r.Diff, maxDiff)
-	words := []string{input, r.Cwd} // all that is shown of it but the changes
-	var details []string
-	for _, d := range r.Details {
-		details = append(details, read(d.Text, maxRead))
+	list = marks(r, own)
+	known.Lock()
+	defer known.Unlock()
+	if len(known.marks) >= maxKnown {
+		clear(known.marks)
 	}
-	words = append(words, details...)
+	known.marks[key] = list
+	return list
+}
+
+// maxKnown is of how many requests the marks are remembered.
+const maxKnown = 256
+
+// known are marks by what was read for them.
+var known = struct {
+	sync.Mutex
+	marks map[[sha256.Size]byte][]Mark
+}{marks: map[[sha256.Size]byte][]Mark{}}
+
+// keyOf returns a hash of all that marks reads.
+func keyOf(r state.Request, own []string) [sha256.Size]byte {
+	h := sha256.New()
+	left := maxRead
+	add := func(text string, most int) {
+		fmt.Fprintf(h, "%d ", len(text))
+		io.WriteString(h, text[:min(len(text), most)])
+	}
+	read := func(text string) {
+		add(text, left)
+		left = max(0, left-len(text))
+	}
+	add(string(r.Kind)+" "+strconv.Itoa(len(r.Details))+" "+strconv.Itoa(len(own)), maxRead)
+	read(r.Folder)
+	read(r.Title)
+	left = maxRead
+	read(r.Input)
+	read(r.Cwd)
+	for _, d := range r.Details[:min(len(r.Details), maxDetails)] {
+		read(d.Text)
+	}
 	if r.Questions != nil {
-		words = append(words, state.Value(r.Questions.URL))
+		read(state.Value(r.Questions.URL))
+	}
+	add(r.Diff, maxDiff)
+	for _, folder := range own {
+		add(folder, len(folder))
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+func marks(r state.Request, own []string) []Mark {
+	if len(r.Folder)+len(r.Title) > maxRead || len(r.Cwd) > maxPath { // which are none
+		return []Mark{{Why: tooLong}}
+	}
+	root := cmp.Or(r.Folder, r.Cwd)
+	m := marker{root: root, cwd: cmp.Or(r.Cwd, root), own: own, left: maxRead, made: map[string]flow{}}
+	if m.cwd != "" {
+		m.root, m.cwd = path.Clean(m.root), path.Clean(m.cwd)
+	}
+	input, cwd := m.read(r.Input), m.read(r.Cwd)
+	words := []string{input, cwd} // all that is shown of it but the changes
+	if len(r.Details) > maxDetails {
+		m.add(tooLong, "")
+	}
+	for _, d := range r.Details[:min(len(r.Details), maxDetails)] {
+		words = append(words, m.read(d.Text))
+	}
+	details := words[2:]
+	if r.Questions != nil {
+		words = append(words, m.read(state.Value(r.Questions.URL)))
+	}
+	diff := r.Diff[:min(len(r.Diff), maxDiff)]
+	names, all := files(diff)
+	if !all || len(diff) < len(r.Diff) {
+		m.add(tooLong, "")
 	}
 	switch r.Kind {
 	case state.RequestPermissions:
 		m.add("it asks for more than this session may", "")
 	case state.RequestCommand:
+		if _, out := m.outside("."); out {
+			m.mild(worksOutside, m.cwd)
+		}
 		m.command(input)
 	}
 	if strings.Contains(strings.ToLower(r.Title), "network") {
-		m.add(reaches, "")
+		m.mild(reaches, "")
 	}
 	for _, text := range details {
-		if address.MatchString(text) {
-			m.add(reaches, address.FindString(text))
+		if a := address.FindString(text); a != "" {
+			m.mild(reaches, a)
 		}
 		for line := range strings.Lines(text) {
-			m.path(strings.TrimRight(line, "\n"))
+			line = strings.TrimSpace(line)
+			name, really := strings.CutPrefix(line, "which is ")
+			// What a command writes, its words tell; but for where a link leads.
+			m.path(name, really && r.Kind != state.RequestRead || r.Kind != state.RequestRead && r.Kind != state.RequestCommand)
+			if r.Kind == state.RequestFileChange && strings.HasPrefix(path.Clean(name)+"/", "../") || r.Kind == state.RequestFileChange && rooted(name) {
+				m.writes(name)
+			}
 		}
 	}
-	for _, name := range files(diff) {
+	for _, name := range names {
 		words = append(words, name)
-		m.path(name)
-		if at, out := m.outside(name); out {
-			m.add(writesOutside, at)
-		}
+		m.path(name, true)
+		m.writes(name)
 	}
 	for _, text := range words {
-		if hidden.MatchString(joined.ReplaceAllString(text, "")) {
+		if !isASCII(text) {
+			text = joined.ReplaceAllString(text, "")
+		}
+		if hidden.MatchString(text) {
 			m.add("it holds characters that cannot be seen", "")
+		}
+		for _, l := range Lookalikes(text) {
+			m.add(l.Why, l.What)
 		}
 	}
 	if turned.MatchString(diff) {
 		m.add("it holds characters that turn text around, so that it reads as another", "")
-	}
-	for _, text := range words {
-		for _, l := range Lookalikes(text) {
-			m.add(l.Why, l.What)
-		}
 	}
 	if n := padding(input); n >= maxPadding {
 		m.add("it holds a long run of blanks, which could push what follows out of sight", "")
@@ -95,30 +176,38 @@ func Grave(marks []Mark) bool {
 	return slices.ContainsFunc(marks, func(m Mark) bool { return !m.Mild })
 }
 
-// mild are the reasons of marks that are mild: to fetch something, or to clean up in
-// the folder. Who were asked for a proof of each would soon give it without a look.
-var mild = []string{reaches, deletes, discards}
-
+// Reasons that several things have.
 const (
 	reaches       = "it reaches the network"
 	deletes       = "it deletes files for good"
 	discards      = "it throws away work that is not committed"
+	worksOutside  = "it works outside the folder"
 	writesOutside = "it may write outside the folder"
+	tooLong       = "it is so long that nod has not read it to its end"
+	ownWhy        = "it touches nod's own files"
+	gitRuns       = "it changes what git runs by itself"
+	machineRuns   = "it changes what this machine runs by itself"
+	straight      = "it runs a program straight from the network, which nobody has read"
+	notShown      = "it runs text as a program that is not shown here"
 )
 
-// maxRead is how many bytes of a text are read, and maxDiff of a change, of which the
-// names of the files matter alone: a page is drawn meanwhile.
+// maxRead is how many bytes are read of a request, of at most maxDetails, maxDiff of
+// its change, of which the names of the files matter alone, and maxNames of these: a
+// page is drawn meanwhile.
 const (
-	maxRead = 32 << 10
-	maxDiff = 256 << 10
+	maxRead    = 32 << 10
+	maxDetails = 1000
+	maxDiff    = 512 << 10
+	maxNames   = 16 << 10
 )
 
 // hidden are characters that show nothing, or change how others show; joined are
-// those of pictures that are made of several. In a file more of them are at home, so
-// there only those count that turn text around.
+// those of pictures that are made of several, and of words of which some alphabets
+// join the letters by them. In a file more of them are at home, so there only those
+// count that turn text around.
 var (
 	hidden = regexp.MustCompile(`[\p{Cf}\p{Co}\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{2028}\x{2029}\x{3164}\x{ffa0}\x{fe00}-\x{fe0e}\x{e0100}-\x{e01ef}]`)
-	joined = regexp.MustCompile(`[\x{2600}-\x{27bf}\x{1f000}-\x{1faff}]\x{fe0f}?\x{200d}`)
+	joined = regexp.MustCompile(`([\x{2600}-\x{27bf}\x{1f000}-\x{1faff}]\x{fe0f}?|[\p{Arabic}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Tamil}\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}]\x{200c}?)\x{200d}|[\p{Arabic}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Tamil}\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}]\x{200c}`)
 	turned = regexp.MustCompile(`[\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 )
 
@@ -135,16 +224,39 @@ func padding(s string) (longest int) {
 
 var blanks = regexp.MustCompile(`[\s\p{Z}]+`)
 
+// marker collects the marks of one request.
 type marker struct {
-	cwd  string
-	own  []string
-	list []Mark
+	root  string // the folder that the session works in; "" if nobody knows
+	cwd   string // where names begin: changes as a command goes from folder to folder
+	own   []string
+	left  int             // bytes that may still be read
+	deep  int             // texts that are within texts
+	words int             // of commands that were looked at
+	made  map[string]flow // files that the command itself fetches or unpacks
+	list  []Mark
 }
 
-// add takes a mark once: of one reason the first words are enough.
-func (m *marker) add(why, what string) {
-	if !slices.ContainsFunc(m.list, func(x Mark) bool { return x.Why == why }) {
-		m.list = append(m.list, Mark{why, what, slices.Contains(mild, why)})
+// read takes a text from what may be read, and returns as much of it as that is.
+func (m *marker) read(text string) string {
+	if len(text) > m.left {
+		m.add(tooLong, "")
+		text = text[:m.left]
+	}
+	m.left -= len(text)
+	return text
+}
+
+// add takes a mark that is grave, mild one that is not. Of one reason the first words
+// are enough, and one that is grave makes it so.
+func (m *marker) add(why, what string)  { m.note(Mark{Why: why, What: shorten(what)}) }
+func (m *marker) mild(why, what string) { m.note(Mark{why, shorten(what), true}) }
+
+func (m *marker) note(n Mark) {
+	switch i := slices.IndexFunc(m.list, func(x Mark) bool { return x.Why == n.Why }); {
+	case i < 0:
+		m.list = append(m.list, n)
+	case m.list[i].Mild && !n.Mild:
+		m.list[i] = n
 	}
 }
 
@@ -163,165 +275,139 @@ func list(pairs ...string) (out []pattern) {
 
 var address = regexp.MustCompile(`(?i)\b(https?|ftp|wss?|ssh|git)://\S+`)
 
-const (
-	shells = `(env\s+)?(\S*/)?(ba|z|da|k|fi|c|tc)?sh\b`
-	code   = `(env\s+)?(\S*/)?(python[\d.]*|node|perl|ruby|php|pwsh|deno|bun)\b`
-	begins = `(^|[\s;&|(` + "`" + `'"])` // of a word that a shell would run, wherever it stands
-)
-
-// commands are what a command does by its words, the worst first.
-var commands = list(
-	`(?is)\b(curl|wget|fetch|aria2c|iwr|invoke-webrequest)\b(\\\n|[^;\n])*\|(\\\n|[^;\n])*\b(`+shells+`|`+code+`|source\b|eval\b|iex\b|sudo\b)`, "it runs a program straight from the network, which nobody has read",
-	`(?is)(`+shells+`|`+code+`|\beval|\bsource|(^|\s)\.)\s+[^\n]*([$<]\(|`+"`"+`)\s*(curl|wget|fetch)\b`, "it runs a program straight from the network, which nobody has read",
-	`(?i)\b(iex|invoke-expression)\b`, "it runs a program straight from the network, which nobody has read",
-	`(?is)\|\s*(sudo\s+)?(`+shells+`|`+code+`)\s*(-\s*)?($|[;&|\n'")])`, "it runs text as a program that is not shown here",
-	`(?i)\beval\b|\bbase64\s+(-d|-D|--decode)\b|\bxxd\s+-r\b|\$\{\w+@P\}`, "it runs or unpacks text that is not shown here as it will be",
-	begins+`(sudo|doas|su|pkexec|run0)(\s|$)`, "it asks for the rights of root",
-	`\bgit\b[^;|&\n]*\bpush\b[^;|&\n]*(\s--force\S*|\s-\w*f\w*\b|\s--mirror\b|\s--delete\b|\s-d\b|\s\+\S+|\s:\S+)`, "it overwrites or deletes what others have fetched (a forced push)",
-	`\bgit\b[^;|&\n]*\b(reset\b[^;|&\n]*--hard|clean\b[^;|&\n]*\s-\w*f|checkout\s+(--\s+)?\.(\s|$)|restore\s+\.(\s|$)|stash\s+(drop|clear)|branch\s+-D)\b?`, discards,
-	begins+`rm\s+(-\S+\s+)*-(\w*[rRf]|-recursive|-force)`, deletes,
-	begins+`(find\b[^;|\n]*\s-delete\b|shred\b|mkfs\S*|wipefs\b|dd\b[^;|\n]*\bof=|truncate\b|rsync\b[^;|\n]*\s--delete)`, "it deletes files for good, or overwrites a disk, by rule and not by name",
-	begins+`(chmod\b[^;|&\n]*\b[0-7]*777\b|chmod\b[^;|&\n]*\+s\b|setcap\b|chattr\b)`, "it opens files to everybody, or gives them more rights",
-	begins+`(crontab|at|launchctl|systemctl|systemd-run|update-rc\.d|schtasks)\b`, "it changes what this machine runs by itself",
-	`(?i)\bgit\b[^;|&\n]*\bconfig\b[^;|&\n]*\b(core\.(hookspath|fsmonitor|sshcommand|pager|editor)|alias\.|credential\.|filter\.|include\.path)`, "it changes what git runs by itself",
-	begins+`(killall|pkill|reboot|shutdown|halt|poweroff)\b`, "it ends other programs, or the machine",
-	begins+`(docker|podman|nerdctl)\b[^;|&\n]*(--privileged|-v\s*/|--volume[= ]/|docker\.sock|--pid[= ]host)`, "it gives a container hold of this machine",
-	`(?i)`+begins+`(curl|wget|fetch|aria2c|nc|ncat|netcat|socat|telnet|ssh|scp|sftp|ftp|rsync|ping|dig|nslookup|gh|glab|iwr)(\s|$)`, reaches,
-	`(?i)\bgit\s+(-\S+\s+(\S+\s+)?)*(clone|fetch|pull|push|ls-remote|submodule)\b`, reaches,
-	`(?i)`+begins+`(npm|pnpm|yarn|bun|pip[\d.]*|pipx|uv|poetry|cargo|gem|bundle|composer|brew|apt|apt-get|dnf|yum|apk|pacman|nix|go|conda)\s+(-\S+\s+)*(i|install|add|ci|get|update|upgrade|publish|sync|download|fetch|mod\s+download|create|dlx|exec)\b`, reaches,
-	`(?i)`+begins+`(npx|uvx|bunx|pnpx)\s`, reaches,
-	`(?i)/dev/(tcp|udp)/`, reaches,
-)
-
-// places are paths that mean more than a file of the project does.
-var places = list(
+// secrets are places of what nobody should even read.
+var secrets = list(
 	`(^|/)\.ssh(/|$)|(^|/)(id_(rsa|dsa|ecdsa|ed25519)\S*|authorized_keys|known_hosts)$|(^|/)etc/ssh(/|$)`, "it touches keys for other machines",
 	`(^|/)\.(gnupg|aws|azure|kube|docker|password-store|netrc|npmrc|pypirc|git-credentials|pgpass|vault-token)(/|$)|(^|/)\.config/(gcloud|gh|op)(/|$)|(^|/)\.env(\.[\w.-]+)?$|(^|/)etc/(shadow|passwd|sudoers\S*)(/|$)|(^|/)\.cargo/credentials`, "it touches passwords or keys",
+	`(^|/)(\.config|\.local/share)/nod(/|$)|(^|/)nod/config\.toml$|(^|/)nod\.db(-wal|-shm)?$`, ownWhy,
+)
+
+// example is the name of a file of secrets that holds none.
+var example = regexp.MustCompile(`(^|/)\.env(\.\w+)*\.(example|sample|template|dist|defaults?)$|(^|/)etc/passwd$`)
+
+// places are paths that mean more than a file of the project does, if they are written.
+var places = list(
 	`(^|/)\.?(bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|cshrc|tcshrc|kshrc|inputrc|envrc|xprofile|xinitrc)$|(^|/)fish/(config\.fish|conf\.d/|functions/)|(^|/)etc/(profile|bash\.bashrc|zsh|environment)`, "it touches what every new shell runs",
 	`(^|/)\.git/(hooks(/|$)|config$|info/attributes$)|(^|/)\.(husky|githooks)(/|$)|(^|/)\.(pre-commit-config\.ya?ml|lefthook\.ya?ml|gitconfig|gitattributes|gitmodules)$|(^|/)lefthook\.ya?ml$|(^|/)git/(config|hooks)(/|$)`, "it touches what git runs by itself",
 	`(^|/)\.(github/(workflows|actions)|circleci|buildkite|woodpecker|gitea|forgejo|ci)(/|$)|(^|/)\.(gitlab-ci|travis|drone|appveyor)\.ya?ml$|(^|/)(Jenkinsfile|azure-pipelines\.ya?ml|bitbucket-pipelines\.ya?ml|cloudbuild\.ya?ml)$`, "it touches what the CI runs",
 	`(?i)(^|/)\.(codex|claude|copilot|gemini|cursor|windsurf|continue|opencode|roo|agents)(/|$)|(^|/)\.?mcp(-config)?\.json$|(^|/)(AGENTS|CLAUDE|GEMINI|COPILOT)(\.[\w-]+)?\.md$|(^|/)\.(cursorrules|clinerules|windsurfrules|aider\.conf\.ya?ml|claude\.json)$|(^|/)\.github/(copilot-\S+|hooks(/|$)|instructions(/|$)|agents(/|$)|prompts(/|$)|mcp\.json$)|(^|/)(github-copilot|opencode|codex)/[\w.-]*(config|settings|hosts)`, "it touches what tells agents what they may do",
 	`(^|/)\.vscode/(settings|tasks|launch|mcp|extensions)\.json$|(^|/)\.idea/|(^|/)\.devcontainer(/|$)|\.code-workspace$`, "it touches what an editor runs or allows",
-	`(^|/)(LaunchAgents|LaunchDaemons)(/|$)|(^|/)(etc/(cron\S*|init\.d|systemd|rc\.local|ld\.so\.preload)|systemd/(user|system)|var/spool/cron|\.config/autostart)(/|$)`, "it changes what this machine runs by itself",
-	`(^|/)(\.config|\.local/share)/nod(/|$)|(^|/)nod/config\.toml$|(^|/)nod\.db(-wal|-shm)?$`, ownWhy,
+	`(^|/)(LaunchAgents|LaunchDaemons)(/|$)|(^|/)(etc/(cron\S*|init\.d|systemd|rc\.local|ld\.so\.preload)|systemd/(user|system)|var/spool/cron|\.config/autostart)(/|$)`, machineRuns,
 )
 
-const ownWhy = "it touches nod's own files"
+// maxPath is more bytes than the name of a file can have.
+const maxPath = 4096
 
-// path marks a path by its name.
-func (m *marker) path(name string) {
-	name = strings.Trim(name, `"'`)
-	for _, p := range places {
-		if p.re.MatchString(name) {
+// path marks a path by its name. To read what holds no secrets is everyday work.
+func (m *marker) path(name string, written bool) {
+	if name = strings.Trim(name, `"'`); len(name) < 3 || len(name) > maxPath {
+		return
+	}
+	for _, p := range secrets {
+		if p.re.MatchString(name) && !example.MatchString(name) {
 			m.add(p.why, name)
 		}
 	}
-	at := m.absolute(name)
+	for _, p := range places {
+		if p.re.MatchString(name) {
+			m.note(Mark{p.why, shorten(name), !written})
+		}
+	}
 	for _, folder := range m.own {
-		if at == folder || strings.HasPrefix(at, strings.TrimSuffix(folder, "/")+"/") {
+		if within(m.absolute(name), folder) {
 			m.add(ownWhy, name)
 		}
 	}
 }
 
-// absolute returns a path from the root on; what lies at home keeps its "~".
+// writes marks a path that is written if it does not lie in the folder.
+func (m *marker) writes(name string) {
+	if at, out := m.outside(name); out {
+		m.add(writesOutside, at)
+	}
+}
+
+// home is the home of whoever has a folder there.
+var home = regexp.MustCompile(`^(/home/[^/]+|/Users/[^/]+|/root)(/|$)`)
+
+// rooted reports whether a path does not begin where the command is.
+func rooted(name string) bool { return strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") }
+
+// absolute returns a path from the root on, as far as can be told. "~" stays where
+// nobody knows where that is.
 func (m *marker) absolute(name string) string {
-	switch {
-	case strings.HasPrefix(name, "~"), strings.HasPrefix(name, "$"), path.IsAbs(name):
+	if rest, ok := strings.CutPrefix(name, "$PWD"); ok {
+		name = "." + rest
+	}
+	if rest, ok := strings.CutPrefix(name, "$HOME"); ok {
+		name = "~" + rest
+	}
+	if at := home.FindStringSubmatch(m.root); at != nil && (name == "~" || strings.HasPrefix(name, "~/")) {
+		name = at[1] + name[1:]
+	}
+	if rooted(name) || strings.HasPrefix(name, "$") {
 		return path.Clean(name)
 	}
 	return path.Join(m.cwd, name)
 }
 
-// outside returns a path that does not lie in the folder. Where all may write, and
-// what is no file, does not count.
+// within reports whether a clean path is a folder or lies in it.
+func within(at, folder string) bool {
+	return at == folder || strings.HasPrefix(at, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// outside returns a path that does not lie in the folder. Where all may write, what
+// is no file, and what a variable names do not count.
 func (m *marker) outside(name string) (string, bool) {
+	if len(name) > maxPath {
+		return "", false
+	}
 	at := m.absolute(name)
-	if at == m.cwd || strings.HasPrefix(at, strings.TrimSuffix(m.cwd, "/")+"/") || strings.HasPrefix(at, "/tmp/") || at == "/tmp" || at == "/dev/null" || at == "/dev/stdout" || at == "/dev/stderr" {
+	switch {
+	case strings.HasPrefix(at, "$"), within(at, "/tmp"), within(at, "/dev/fd"), slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, at):
 		return at, false
+	case m.root == "":
+		return name, rooted(at) || within(at, "..")
 	}
-	return name, true
+	return name, !within(at, m.root)
 }
 
-// command marks a command by its words, and by the paths in them.
-func (m *marker) command(text string) {
-	for _, p := range commands {
-		if p.re.MatchString(text) {
-			m.add(p.why, strings.TrimSpace(shorten(p.re.FindString(text))))
-		}
-	}
-	if address.MatchString(text) {
-		m.add(reaches, address.FindString(text))
-	}
-	// Whether a word is quoted makes no difference to what it may be.
-	bare := strings.NewReplacer(`"`, " ", "'", " ", "`", ";", "$(", ";", "(", ";", ")", ";", "{", " ", "}", " ", "\\\n", " ").Replace(text)
-	bare = strings.ReplaceAll(bare, "$ HOME ", "$HOME") // which was ${HOME}
-	for _, step := range regexp.MustCompile(`[;|&\n]+`).Split(redirections.ReplaceAllString(bare, " > "), -1) {
-		m.step(strings.Fields(step))
-	}
-}
-
-var redirections = regexp.MustCompile(`(\d|&)?>{1,2}[|&]?`)
-
-// wrappers run the command that follows them; writers write to the paths that they
-// are given, or go to a folder where others do.
-var (
-	wrappers = strings.Fields("env sudo doas nohup time nice xargs command exec builtin bash sh zsh dash ksh fish then do else if while ! stdbuf setsid timeout")
-	writers  = strings.Fields("cp mv install ln tee touch mkdir rm rmdir unlink chmod chown chgrp dd sed truncate rsync tar unzip patch shred cd pushd git make npm go cargo")
-)
-
-// step looks at the words of one simple command.
-func (m *marker) step(words []string) {
-	i := 0
-	for i < len(words) && (slices.Contains(wrappers, path.Base(words[i])) || strings.HasPrefix(words[i], "-") || assignment.MatchString(words[i])) {
-		i++
-	}
-	writes := i < len(words) && slices.Contains(writers, path.Base(words[i]))
-	for k, w := range words {
-		if _, value, ok := strings.Cut(w, "="); ok && k > i { // of=/etc/x, --prefix=/usr
-			w = value
-		}
-		m.path(w)
-		into := k > 0 && words[k-1] == ">"
-		if !into && !(writes && k > i && (strings.ContainsAny(w[:min(1, len(w))], "/~$") || strings.HasPrefix(w, ".."))) {
-			continue
-		}
-		if at, out := m.outside(w); out && !variable.MatchString(w) {
-			m.add(writesOutside, at)
-		}
-	}
-}
-
-var (
-	assignment = regexp.MustCompile(`^\w+=`)
-	variable   = regexp.MustCompile(`^\$(\d|[^H]|\w*$)`) // which could be anywhere, but for $HOME and what is below it
-)
-
-// files are the names of the files that a diff writes, moves or deletes.
-func files(diff string) (names []string) {
+// files are the names of the files that a diff writes, moves or deletes, and whether
+// they are all.
+func files(diff string) (names []string, all bool) {
+	seen, left := map[string]bool{}, maxNames
 	for line := range strings.Lines(diff) {
 		for _, head := range []string{"+++ ", "--- ", "rename to ", "rename from ", "copy to "} {
-			name, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), head)
-			if !ok || name == "/dev/null" {
+			name, ok := strings.CutPrefix(line, head)
+			if !ok {
 				continue
 			}
-			name, _, _ = strings.Cut(name, "\t")
+			name, _, _ = strings.Cut(strings.TrimRight(name, "\r\n"), "\t")
 			for _, side := range []string{"a/", "b/"} {
 				name = strings.TrimPrefix(strings.Trim(name, `"`), side)
 			}
-			if !slices.Contains(names, name) {
-				names = append(names, name)
+			if name == "/dev/null" || seen[name] {
+				continue
 			}
+			if left -= len(name) + 16; left < 0 {
+				return names, false
+			}
+			seen[name] = true
+			names = append(names, name)
 		}
 	}
-	return names
+	return names, true
 }
 
 // shorten keeps the begin of what is quoted in a sentence.
 func shorten(s string) string {
 	const most = 60
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
+	s = strings.TrimSpace(s)
+	n := 0
+	for i := range s {
+		if n++; n > most {
+			return s[:i] + "…"
+		}
 	}
 	return s
 }
