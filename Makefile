@@ -4,7 +4,7 @@ GO ?= go
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 
-.PHONY: run build generate test security fuzz vuln crash bench bench-go tools
+.PHONY: run build generate test security fuzz fuzz-answer fuzz-card fuzz-markdown fuzz-codex fuzz-copilot vuln crash bench bench-go tools
 
 run: build
 	@bin/nod
@@ -29,14 +29,20 @@ security: tools
 	NOD_E2E=required $(GO) run ./e2e/security
 
 # Strangers' words at the places where they come in: what an answer is bound to, what
-# a card shows, markdown, and all that Codex and Copilot say.
+# a card shows, markdown, and all that Codex and Copilot say. Each takes one core: make
+# -j2 fuzz has two at a time.
 FUZZTIME ?= 30s
-FUZZ = $(GO) test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -fuzz
-fuzz:
+FUZZ = $(GO) test -run '^$$' -parallel 1 -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -fuzz
+fuzz: fuzz-answer fuzz-card fuzz-markdown fuzz-codex fuzz-copilot
+fuzz-answer:
 	$(FUZZ) '^FuzzR4Digest$$' ./state/approvals
+fuzz-card:
 	$(FUZZ) '^FuzzReveal$$' ./views/reveal
+fuzz-markdown:
 	$(FUZZ) '^FuzzHTML$$' ./views/markdown
+fuzz-codex:
 	$(FUZZ) '^FuzzR20Codex$$' ./agentconn/codex
+fuzz-copilot:
 	$(FUZZ) '^FuzzR20Copilot$$' ./agentconn/copilot
 
 # Known faults of what nod is made of; it asks a database on the internet.

@@ -38,7 +38,7 @@ func TestNewSessionWithSettings(t *testing.T) {
 	if !strings.Contains(page, "Tick the box") || !strings.Contains(page, "script:hello") {
 		t.Fatalf("a risk is taken without a question:\n%s", page)
 	}
-	path := w.begin(c, "script:hello", "set.codex.model", "gpt-5.5", "set.codex.effort", "low", "set.codex.sandbox", "read-only", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:hello", "set.codex.model", "gpt-5.5", "set.codex.effort", "low", "set.codex.sandbox", "read-only", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, ">Send<")
 	_, page = w.get(c, path)
 	for _, want := range []string{"gpt-5.5", "Reasoning effort: <bdi>low", "Sandbox: <bdi>Read only", "When it asks you: <bdi>Never"} {
@@ -58,7 +58,7 @@ func TestNewSessionWithSettings(t *testing.T) {
 func TestSteer(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	path := w.begin(c, "script:steer", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:steer", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, "waiting 2")
 	if _, page := w.post(c, path+"/messages", url.Values{"text": {"mind the gap"}, "how": {"steer"}}); !strings.Contains(page, "mind the gap") {
 		t.Errorf("what was said is not shown:\n%s", page)
@@ -79,7 +79,7 @@ func TestSteer(t *testing.T) {
 func TestQueue(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	path := w.begin(c, "script:slowcmd", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:slowcmd", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, "tick 1")
 	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}, "how": {"queue"}})
 	w.post(c, path+"/messages", url.Values{"text": {"script:slow"}, "how": {"queue"}})
@@ -160,7 +160,7 @@ func TestOperations(t *testing.T) {
 func TestOlderSessions(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	path := w.begin(c, "script:command", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:command", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, ">Send<")
 	_, page := w.get(c, "/older?agent=codex")
 	if !strings.Contains(page, "In nod") {
@@ -235,7 +235,7 @@ func oldWorld(t *testing.T) *world {
 func TestControlOfOldCodex(t *testing.T) {
 	w := oldWorld(t)
 	c := w.client()
-	path := w.begin(c, "script:steer", "set.codex.effort", "low", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:steer", "set.codex.effort", "low", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, "waiting 3") // of the first it may say nothing
 	w.post(c, path+"/messages", url.Values{"text": {"mind the gap"}, "how": {"steer"}})
 	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}, "how": {"queue"}})

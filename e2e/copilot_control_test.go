@@ -22,7 +22,7 @@ import (
 // beginFreely begins a session of Copilot that asks nothing.
 func (w *world) beginFreely(c *http.Client, prompt string, more ...string) string {
 	w.t.Helper()
-	f := url.Values{"provider": {"copilot"}, "folder": {w.folder}, "prompt": {prompt}, "set.copilot.permissions": {"allow-all"}, "sure.copilot.permissions": {"allow-all"}}
+	f := url.Values{"provider": {"copilot"}, "folder": {w.folder}, "prompt": {prompt}, "set.copilot.permissions": {"allow-all"}, "sure.copilot.permissions": {"allow-all"}, "code": {w.code()}}
 	for i := 0; i+1 < len(more); i += 2 {
 		f.Set(more[i], more[i+1])
 	}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -127,12 +128,23 @@ func auditEntry(x journal.AuditEntry) views.AuditEntry {
 }
 
 // auditExport sends all of it, one entry a line, as long as the device may see it.
+// A browser sees that one which was cut is not whole.
 func (s *Server) auditExport(c echo.Context) error {
-	ctx, release := s.Auth.Hold(c.Request().Context(), device(c).ID)
+	ctx, release := s.Auth.Hold(c.Request().Context(), device(c))
 	defer release()
+	if _, err := s.Auth.Who(c.Request()); err != nil { // who was logged out before Hold
+		return problemLogin
+	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, "application/jsonl; charset=utf-8")
 	h.Set(echo.HeaderContentDisposition, `attachment; filename="nod-audit.jsonl"`)
 	c.Response().WriteHeader(http.StatusOK)
-	return journal.WriteAudit(c.Response(), s.Audit.Audit(ctx, 0))
+	w := &frameWriter{ctx: ctx, ResponseWriter: c.Response(), control: http.NewResponseController(c.Response())}
+	defer w.guard()()
+	err := journal.WriteAudit(w, s.Audit.Audit(ctx, 0))
+	if err = cmp.Or(err, w.send()); err != nil {
+		s.Log.Warn("the download of the record was cut", "err", err)
+		panic(http.ErrAbortHandler) // or it would look whole
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -92,6 +93,41 @@ func TestR42AuditExport(t *testing.T) {
 	}
 	if !decided {
 		t.Errorf("who decided is not there:\n%s", r.body)
+	}
+}
+
+// TestR11AuditExportEndsWithTheSession, also for a browser that does not read, and what
+// came of it does not look whole.
+func TestR11AuditExportEndsWithTheSession(t *testing.T) {
+	s := newSite(t)
+	over := make(chan struct{})
+	inner := s.srv.Config.Handler
+	s.srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/audit.jsonl" {
+			defer close(over)
+		}
+		inner.ServeHTTP(w, r)
+	})
+	big, err := json.Marshal(map[string]string{"title": strings.Repeat("x", 100<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range int64(100) { // more than the kernel takes
+		if err := s.store.Append(t.Context(), journal.Batch{Audit: []journal.AuditEntry{{Time: at, What: "thing", Detail: big}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := s.login()
+	conn := s.raw(other, "/audit.jsonl")
+	defer func() { _ = conn.Close() }()
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || got.StatusCode != http.StatusOK {
+		t.Fatal(got, err)
+	}
+	s.post(s.in, "/devices/"+s.who(other).ID+"/end", nil)
+	<-over
+	if b, err := io.ReadAll(got.Body); err == nil {
+		t.Errorf("%d bytes look like all of it", len(b))
 	}
 }
 

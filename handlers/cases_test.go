@@ -174,7 +174,7 @@ func TestC12NobodyLooks(t *testing.T) {
 			a := &agent{hub: h}
 			h.SetUpstream(a, []state.Link{{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: state.LinkUp, Epoch: "e1", Lasting: true}})
 			const port = 8787
-			server := New(Config{Hub: h, Epoch: h.Epoch, Agents: a, Auth: auth.New(auth.Config{Store: store, Port: port, Secure: Secure}), Audit: store, Log: log, Port: port, StartFolder: "/"})
+			server := New(Config{Hub: h, Epoch: h.Epoch, Agents: a, Auth: auth.New(auth.Config{Store: store, Port: port, Secure: Secure, Private: Private}), Audit: store, Log: log, Port: port, StartFolder: "/"})
 			token, err := auth.MintLogin(context.Background(), store)
 			if err != nil {
 				t.Fatal(err)

@@ -49,9 +49,7 @@ func (s *site) who(c *http.Client) journal.Device {
 // stale makes it long ago that a browser's person has proved to be there.
 func (s *site) stale(c *http.Client) {
 	s.t.Helper()
-	d := s.who(c)
-	d.VerifiedAt = time.Now().Add(-24 * time.Hour).UnixMilli()
-	if err := s.store.ChangeDevice(s.t.Context(), d, d.TokenHash); err != nil {
+	if err := s.store.VerifyDevice(s.t.Context(), s.who(c).ID, time.Now().Add(-24*time.Hour).UnixMilli()); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -385,7 +383,7 @@ func TestR12DoorAsksFirst(t *testing.T) {
 	if r.header.Get("Location") != "/verify?next=%2Fpassword" {
 		t.Fatalf("%d %v", r.status, r.header)
 	}
-	for next, want := range map[string]string{"/password": "/password", "//evil.test": "/devices", "https://evil.test": "/devices", `/\evil.test`: "/devices", "": "/devices"} {
+	for next, want := range map[string]string{"/password": "/password", "//evil.test": "/devices", "https://evil.test": "/devices", `/\evil.test`: "/devices", "": "/devices", "/\t/evil.test": "/devices", "/\x00/evil.test": "/devices", "/pair/../%2f": "/devices"} {
 		if r := s.post(s.in, "/verify", url.Values{"code": {s.code()}, "next": {next}}); r.header.Get("Location") != want {
 			t.Errorf("next %q: %d %s", next, r.status, r.header.Get("Location"))
 		}
@@ -415,6 +413,26 @@ func (s *site) pairing() (path, token string) {
 }
 
 var shownNumber = regexp.MustCompile(`class="bignumber">(\d\d)<`)
+
+// TestR11OldBrowser: one that does not say what it loads gets what it was granted with its
+// next page, and its page does not load again and again.
+func TestR11OldBrowser(t *testing.T) {
+	s := newSite(t)
+	old := s.login(header("Sec-Fetch-Mode", ""), header("Sec-Fetch-Site", ""))
+	id := s.who(old).ID
+	if err := s.auth.Grant(t.Context(), id, auth.ScopeView); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.auth.Grant(t.Context(), id, auth.ScopeOperate); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.get(old, "/", header("Accept", "text/html"), header("Sec-Fetch-Mode", "")); len(r.header.Values("Set-Cookie")) != 1 {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+	if d := s.who(old); d.Scope != auth.ScopeOperate || d.Granted != "" {
+		t.Errorf("%+v", d)
+	}
+}
 
 // TestR32Pairing: a screen that is in shows a code; the phone that scanned it shows a
 // number; that is typed on the screen; the phone may look, and operate when somebody

@@ -50,6 +50,8 @@ var (
 		"Open nod itself and do it there."}
 	problemTLS = &userError{"tls_required", http.StatusForbidden, "Nothing can be changed over this connection",
 		"Nothing was done. The connection is not encrypted, so anybody in the network could do the same with your login. Open nod over https, or through an SSH tunnel; docs/phone.md tells how."}
+	problemDirect = &userError{"past-the-proxy", http.StatusForbidden, "nod answers here to its proxy alone",
+		"This connection is not encrypted. Open nod at the address of its proxy, over https; docs/phone.md tells how."}
 	problemForm = &userError{"not-a-form", http.StatusUnsupportedMediaType, "This is not how a form is sent",
 		"Post application/x-www-form-urlencoded."}
 	problemTooOften = &userError{"too-often", http.StatusTooManyRequests, "That is more than nod takes in a minute",
@@ -164,7 +166,7 @@ func (s *Server) showError(err error, c echo.Context) {
 		return
 	}
 	back := ""
-	if id := c.Param("id"); id != "" && u != problemNoSession {
+	if id := c.Param("id"); id != "" && u != problemNoSession && u != problemLogin {
 		if a, v, err := s.Hub.ApprovalView(c.Request().Context(), id); err == nil && a != nil {
 			back = "/s/" + v.ID
 		}

@@ -157,7 +157,7 @@ func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 	for _, f := range change {
 		f(&cfg)
 	}
-	s.auth = auth.New(auth.Config{Store: store, Port: s.port, BasePath: cfg.BasePath, Secure: Secure})
+	s.auth = auth.New(auth.Config{Store: store, Port: s.port, BasePath: cfg.BasePath, Secure: Secure, Private: Private})
 	cfg.Auth, cfg.Agents, cfg.Audit = s.auth, s.agent, store
 	server := New(cfg)
 	s.srv = &httptest.Server{Listener: l, Config: NewHTTPServer(server)}

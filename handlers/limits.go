@@ -174,19 +174,31 @@ func (s *Server) limit(who scope, path string) echo.MiddlewareFunc {
 			if err := bounded(c, maxStranger); err != nil {
 				return err
 			}
-			giveBack, err := s.limiter.take(s.limiter.doors.of(network(reachOf(c.Request()).From)), s.limiter.all)
-			if err != nil {
+			giveBack, often := s.limiter.take(s.limiter.doors.of(network(reachOf(c.Request()).From)), s.limiter.all)
+			if often != nil {
 				s.Log.Warn("somebody tries to come in too often", "address", reachOf(c.Request()).From)
-				return err
+				// Only a password can be guessed. Everything else is looked at all the same, so
+				// that nobody keeps the owner out by guessing.
+				if c.FormValue("password") != "" {
+					return often
+				}
+				c.Set(tooOftenKey, often)
 			}
-			if err := next(c); err != nil || c.Response().Status >= http.StatusBadRequest {
-				return err
+			err := next(c)
+			switch {
+			case err == nil && c.Response().Status < http.StatusBadRequest && often == nil:
+				giveBack()
+			case err != nil && often != nil:
+				return often
 			}
-			giveBack()
-			return nil
+			return err
 		}
 	}
 }
+
+// tooOftenKey is where a request has the error of its limit, if what it brings is
+// looked at all the same.
+const tooOftenKey = "too often"
 
 // prove asks for a proof that a person is there. One that is right costs nothing.
 func (s *Server) prove(c echo.Context, challenge string) error {

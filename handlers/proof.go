@@ -3,7 +3,7 @@ package handlers
 import (
 	"errors"
 	"net/http"
-	"strings"
+	"regexp"
 
 	"github.com/labstack/echo/v4"
 
@@ -54,12 +54,15 @@ func (s *Server) verify(c echo.Context) error {
 	case err != nil:
 		return err
 	}
-	// Only to a page of ours: a second slash would begin the name of another host.
-	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n") {
+	if !ownPage.MatchString(next) {
 		next = "/devices"
 	}
 	return s.goTo(c, next)
 }
+
+// ownPage is a page of ours. What browsers leave out of an address, or read as a second
+// slash, would lead to another host.
+var ownPage = regexp.MustCompile(`^(?:/[\w-]+)+$`)
 
 func (s *Server) passwordForm(c echo.Context) error {
 	set, err := s.Auth.HasPassword(c.Request().Context())

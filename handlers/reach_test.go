@@ -36,7 +36,7 @@ func TestR34Proxies(t *testing.T) {
 		"a zone":                     {"[fe80::1%eth0]:5", "[fe80::2%eth0]:80", "", false, nil, reach{From: netip.MustParseAddr("fe80::1")}},
 		"this machine by its LAN":    {"192.0.2.1:5", "192.0.2.1:80", "", false, nil, reach{From: netip.MustParseAddr("192.0.2.1")}},
 		"own TLS":                    {"192.0.2.9:5", "192.0.2.1:80", "", true, nil, reach{From: netip.MustParseAddr("192.0.2.9"), Secure: true}},
-		"nobody is trusted":          {"127.0.0.1:5", "127.0.0.1:80", "", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("127.0.0.1"), Local: true, Proxy: netip.MustParseAddr("127.0.0.1")}},
+		"nobody is trusted":          {"127.0.0.1:5", "127.0.0.1:80", "", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("127.0.0.1"), Proxy: netip.MustParseAddr("127.0.0.1")}},
 		"Forwarded":                  {"192.0.2.9:5", "192.0.2.1:80", "", false, []h{{"Forwarded", "for=127.0.0.1;proto=https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Proxy: netip.MustParseAddr("192.0.2.9")}},
 		"another one is trusted":     {"192.0.2.9:5", "192.0.2.1:80", "192.0.2.8/32", false, []h{{"X-Forwarded-For", "127.0.0.1"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Proxy: netip.MustParseAddr("192.0.2.9")}},
 		"trusted":                    {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Secure: true}},
@@ -115,6 +115,25 @@ func TestR34StrangeProxy(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "is not trusted"); n != 1 {
 		t.Errorf("it is logged %d times:\n%s", n, log.String())
+	}
+}
+
+// TestR9UnnamedProxyOnThisMachine: what it passes on may come from a network in the clear,
+// so behind it one can look and no more, whatever it says.
+func TestR9UnnamedProxyOnThisMachine(t *testing.T) {
+	for _, proto := range []string{"http", "https", ""} {
+		s := newSite(t)
+		a := s.ask(s.session())
+		via := func(r *http.Request) {
+			r.Header.Set("X-Forwarded-For", "192.0.2.9")
+			r.Header.Set("X-Forwarded-Proto", proto)
+		}
+		if r := s.post(s.in, "/approvals/"+a.ID, form(a, "accept", "seen", "yes"), via); r.status != http.StatusForbidden || len(s.agent.answers) > 0 {
+			t.Errorf("approved behind %q: %d", proto, r.status)
+		}
+		if r := s.get(s.in, "/", via); r.status != http.StatusOK || !strings.Contains(r.body, "this connection is not encrypted") {
+			t.Errorf("to look behind %q: %d", proto, r.status)
+		}
 	}
 }
 

@@ -83,6 +83,7 @@ type Config struct {
 	Limits      Limits   // the zero Limits stand for DefaultLimits
 
 	TrustedProxies []netip.Prefix // who may say for whom they ask, and whether over TLS
+	Exposed        bool           // the internet may lead here, without TLS: only these and this machine are answered
 }
 
 // Server answers requests. It implements http.Handler.

@@ -162,7 +162,7 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 				return next(c)
 			}
 			d, err := s.Auth.Who(r)
-			if err == nil && d.Granted != "" && loads(r) {
+			if err == nil && loads(r) && s.Auth.MayRenew(r, d) {
 				var cookie *http.Cookie
 				if cookie, d, err = s.Auth.Renew(r, d); err == nil {
 					c.SetCookie(cookie)
@@ -175,6 +175,8 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 			}
 			ctx := context.WithValue(r.Context(), deviceKey{}, d)
 			switch {
+			case who >= operate && !reachOf(r).control():
+				return problemTLS
 			case who >= operate && d.Scope != auth.ScopeOperate:
 				return problemLooks
 			case d.Scope != auth.ScopeOperate && views.ViewOnly(ctx) == "":
@@ -189,9 +191,11 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 }
 
 // loads reports whether a request is for a page of its own, of which a browser
-// makes one at a time.
+// makes one at a time. Older browsers, and all without TLS, do not say so, but ask
+// for HTML.
 func loads(r *http.Request) bool {
-	return r.Method == http.MethodPost || r.Header.Get("Sec-Fetch-Mode") == "navigate"
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	return r.Method == http.MethodPost || mode == "navigate" || mode == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // nextPage is where a person goes on who was asked for a proof: to the page that
@@ -236,10 +240,15 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // recover turns a panic into an error with its place, which is logged and not shown.
+// One that ends an answer in its middle goes on.
 func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
-			if p := recover(); p != nil {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(p) // it cuts the connection
+			default:
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
 		}()

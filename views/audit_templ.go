@@ -648,6 +648,8 @@ func auditWords(e AuditEntry) string {
 			return "Could not answer “" + answer + "” to “" + e.Title + "”: the disk refused"
 		}
 		return "Answered “" + answer + "” to “" + e.Title + "”"
+	case e.What == "chose a risky setting":
+		return "Chose what is risky: " + e.Title
 	case e.Title != "":
 		return "“" + e.Title + "”: " + auditFate(e.What)
 	}

@@ -2640,7 +2640,7 @@ func composerPart(v sessionView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if f.Problem != "" {
+					if f.Open() {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 221, " open")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

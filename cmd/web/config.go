@@ -92,7 +92,7 @@ func (c config) trustedProxies() (out []netip.Prefix, err error) {
 // tell.
 func (c config) address(at *net.TCPAddr) string {
 	scheme, host := "http", at.String()
-	if at.IP.IsUnspecified() || c.TLSCert == "" && len(c.Proxies) == 0 && !at.IP.IsLoopback() { // see serve
+	if at.IP.IsUnspecified() || c.TLSCert == "" && !at.IP.IsLoopback() { // see serve
 		host = fmt.Sprint("127.0.0.1:", at.Port)
 	}
 	if c.TLSCert != "" {

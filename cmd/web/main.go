@@ -304,11 +304,12 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	}
 	at := listener.Addr().(*net.TCPAddr)
 	listeners := []net.Listener{listener}
-	if secure == nil && len(proxies) == 0 && !at.IP.IsLoopback() {
-		if open(at.IP) {
-			return fmt.Errorf("nod does not listen on %s without TLS: whoever can reach this machine could read along, and what they read contains your login; "+
-				"name the machine's own address in your network instead, to look on from there, or set tls_cert and tls_key, or a proxy in trusted_proxies; docs/phone.md tells more", cfg.Listen)
-		}
+	exposed := secure == nil && open(at.IP)
+	if exposed && len(proxies) == 0 {
+		return fmt.Errorf("nod does not listen on %s without TLS: whoever can reach this machine could read along, and what they read contains your login; "+
+			"name the machine's own address in your network instead, to look on from there, or set tls_cert and tls_key, or a proxy in trusted_proxies; docs/phone.md tells more", cfg.Listen)
+	}
+	if secure == nil && !at.IP.IsLoopback() && !at.IP.IsUnspecified() {
 		here, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", at.Port)) // from the other address one can only look on
 		if err != nil {
 			return fmt.Errorf("nod cannot listen on this machine's own address as well: %w", err)
@@ -345,8 +346,8 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 
 	server := handlers.New(handlers.Config{
 		Hub: h, Agents: manager, Epoch: h.Epoch, Audit: store, Log: log,
-		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, VerifyEvery: cfg.VerifyEvery}),
-		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Limits: cfg.limits(),
+		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, Private: handlers.Private, VerifyEvery: cfg.VerifyEvery}),
+		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Exposed: exposed, Limits: cfg.limits(),
 		Own: []string{cfg.Data, cfg.file},
 	})
 	token, err := auth.MintLogin(ctx, store)

@@ -192,8 +192,45 @@ func TestC46OpenBind(t *testing.T) {
 			t.Errorf("%s is open to all: %v", address, got)
 		}
 	}
-	r, _, _ := startNod(t, "--listen", "0.0.0.0:0", "--data", data, "--config", write(t, "trusted_proxies = [\"10.0.0.2\"]\n"))
-	r.stop(t)
+	own := ownAddress(t)
+	r, port, _ := startNod(t, "--listen", "0.0.0.0:0", "--data", data, "--config", write(t, "trusted_proxies = [\"10.0.0.2\"]\n"))
+	defer r.stop(t)
+	for host, past := range map[string]bool{own: true, "127.0.0.1": false} {
+		for _, path := range []string{"/login", "/healthz", "/static/nod.css"} {
+			if got := status(t, net.JoinHostPort(host, port)+path); (got == http.StatusForbidden) != past {
+				t.Errorf("%s at %s: %d", path, host, got)
+			}
+		}
+	}
+}
+
+// TestC46ProxyElsewhere: where a proxy is named, nod listens on this machine as well, and
+// answers the proxy at its address in the network.
+func TestC46ProxyElsewhere(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	own := ownAddress(t)
+	for name, config := range map[string]string{"another one": "trusted_proxies = [\"10.0.0.2\"]\n", "this one": "trusted_proxies = [\"" + own + "\"]\n"} {
+		r, port, _ := startNod(t, "--listen", net.JoinHostPort(own, "0"), "--data", filepath.Join(t.TempDir(), "data"), "--config", write(t, config))
+		for _, host := range []string{own, "127.0.0.1"} {
+			if got := status(t, net.JoinHostPort(host, port)+"/login"); got != http.StatusOK {
+				t.Errorf("%s, at %s: %d", name, host, got)
+			}
+		}
+		r.stop(t)
+	}
+}
+
+// status is that of a page that is asked for in the clear.
+func status(t *testing.T, address string) int {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := client.Get("http://" + address)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	_ = r.Body.Close()
+	return r.StatusCode
 }
 
 // TestC46PlainNetwork: nod starts on an address of one's own network without TLS, says
@@ -264,6 +301,16 @@ func TestC46PlainNetwork(t *testing.T) {
 	if status, body, _ := do("GET", own, "/", nil, cookies[0]); status != http.StatusOK || !strings.Contains(body, "this connection is not encrypted") {
 		t.Errorf("looking on: %d", status)
 	}
+	// Whoever has read that cookie along can do no more with it on this machine; who logs
+	// in there can.
+	if status, body, _ := do("POST", "127.0.0.1", "/new", new, cookies[0]); status != http.StatusForbidden || !strings.Contains(body, "may-only-look") {
+		t.Errorf("a session on this machine, with a login of the network: %d %s", status, body)
+	}
+	var link strings.Builder
+	if err := run(t.Context(), []string{"login-url", "--data", data, "--config", write(t, "")}, &link, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	_, _, cookies = do("POST", "127.0.0.1", "/login", url.Values{"token": {strings.TrimSpace(link.String())}}, nil)
 	if status, body, _ := do("POST", "127.0.0.1", "/new", new, cookies[0]); status != http.StatusSeeOther {
 		t.Errorf("a session on this machine: %d %s", status, body)
 	}

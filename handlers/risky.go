@@ -1,0 +1,68 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"nod/handlers/auth"
+	"nod/views"
+)
+
+// riskChosen is what the audit calls that somebody let an agent do more than usual.
+const riskChosen = "chose a risky setting"
+
+// settled reports whether the settings of a form may take effect, by StatusOK: nothing is
+// wrong with them, and for what is risky a person has proved, each time, to be there.
+// Otherwise it is the status of the page, and the fields say what is missing. Whatever
+// else can be wrong with a form comes first, since a code works once.
+func (s *Server) settled(c echo.Context, f *views.Fields) (status int, err error) {
+	if len(f.Risky) > 0 {
+		asked, err := s.proofAsked(c, s.Auth.Challenge())
+		if err != nil {
+			return 0, err
+		}
+		asked.Why = "This lets the agent do more than usual, so a browser that is logged in is not enough."
+		f.Proof = &asked
+	}
+	switch {
+	case f.Problem != "":
+		return http.StatusUnprocessableEntity, nil
+	case f.Proof == nil:
+		return http.StatusOK, nil
+	}
+	err = s.prove(c, "")
+	often, tooMany := errors.AsType[*tooOften](err)
+	switch {
+	case err == nil:
+		return http.StatusOK, nil
+	case errors.Is(err, auth.ErrNoProof):
+		f.Proof.Problem = "Nothing was sent: show first that it is you."
+		return http.StatusUnprocessableEntity, nil
+	case errors.Is(err, auth.ErrBadProof):
+		s.Log.Warn("a proof was refused", "device", device(c).ID, "route", c.Path(), "err", err)
+		f.Proof.Problem = problemProof.Title + ". " + problemProof.Next
+		return problemProof.Status, nil
+	case tooMany:
+		u := often.told(c.Response().Header())
+		f.Proof.Problem = u.Title + ". " + u.Next
+		return u.Status, nil
+	}
+	return 0, err
+}
+
+// recordRisky notes what is risky among the settings that a person has chosen for a
+// session: its id, "" if there is none yet, and what it is called.
+func (s *Server) recordRisky(c echo.Context, f views.Fields, id, called string) {
+	var list []string
+	for _, x := range f.Settings {
+		if choice, _ := x.Choice(f.Values[x.Name]); f.Risky[x.Name] {
+			list = append(list, x.Title+": "+choice.Label)
+		}
+	}
+	if list != nil {
+		s.record(c, device(c), riskChosen, id, strings.Join(list, ", ")+", for "+called)
+	}
+}
