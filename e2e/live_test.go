@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -293,6 +294,9 @@ func TestC27Frozen(t *testing.T) {
 	s.say("begin", "It begins.")
 	b.untilText("#turns", "It begins.")
 	b.mark()
+	if _, err := chromedp.Call(b.ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: false}); err != nil {
+		t.Fatal(err) // with it a page is never hidden
+	}
 	state := func(s page.SetWebLifecycleStateState) func() {
 		return func() {
 			b.t.Helper()
