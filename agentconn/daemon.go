@@ -70,7 +70,8 @@ type record struct {
 // read and forgotten, so that no disk is filled and no write fails. The reader ends
 // with the program, so not when both are asked to end.
 const detach = `{ trap "" TERM; dd bs=4096 count=64 of="$1"; cat; } <&3 >/dev/null 2>&1 &
-shift
+umask "$2"
+shift 2
 "$@" </dev/null >/dev/null 3<&- & echo $!`
 
 // Silent is the error of a daemon that does not listen.
@@ -100,7 +101,7 @@ func (d Daemon) Start(ctx context.Context, env []string, path string, args ...st
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", detach, "sh", d.file(".log"), path}, args...)...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", detach, "sh", d.file(".log"), umask, path}, args...)...)
 	cmd.Env = env
 	cmd.Dir = "/"
 	cmd.Stderr, cmd.ExtraFiles = said, []*os.File{says}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -53,6 +54,14 @@ type Process struct {
 	last string // newest line on stderr
 }
 
+// umask is the one that nod was started with. nod has another for its own files; what an
+// agent makes in a person's folders is as they want it.
+var umask = func() string {
+	was := syscall.Umask(0o077)
+	syscall.Umask(was)
+	return fmt.Sprintf("%04o", was)
+}()
+
 // StartProcess starts path, an absolute path, with the allowed part of nod's
 // environment; env names further variables to pass on. The program is ended when
 // ctx ends. The caller reads Stdout to its end and then calls Wait.
@@ -60,12 +69,15 @@ func StartProcess(ctx context.Context, log *slog.Logger, path string, args, env 
 	if !filepath.IsAbs(path) {
 		return nil, errors.New("agentconn: the path of a program must be absolute: " + path)
 	}
+	if _, err := exec.LookPath(path); err != nil { // or the shell would say so, in its own words
+		return nil, err
+	}
 	stdinR, stdinW, err1 := os.Pipe()
 	stdoutR, stdoutW, err2 := os.Pipe()
 	stderrR, stderrW, err3 := os.Pipe()
 	theirs, ours := []*os.File{stdinR, stdoutW, stderrW}, []*os.File{stdinW, stdoutR, stderrR}
 	err := errors.Join(err1, err2, err3)
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", `umask "$0" && exec "$@"`, umask, path}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdinR, stdoutW, stderrW
 	cmd.Env = ChildEnv(env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

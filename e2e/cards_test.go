@@ -144,7 +144,7 @@ func TestR14Tail(t *testing.T) {
 			b.untilReady(tail)
 			b.untilText(".card .size", "characters")
 			b.click(".card .approve[value=accept]")
-			b.until("the page that shows all of it", "document.querySelector('main.narrow .bytes')")
+			b.until("the page that shows all of it", "document.readyState == 'complete' && document.querySelector('main.narrow .bytes')")
 			unanswered(t, answer, "before all of it was seen")
 			if !eval[bool](b, `(tail => {
 				const bytes = document.querySelector('.bytes'), button = document.querySelector('.approve').getBoundingClientRect();

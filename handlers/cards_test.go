@@ -145,3 +145,29 @@ func TestR12LinkDown(t *testing.T) {
 		t.Errorf("with the same code, when it is back: %d", r.status)
 	}
 }
+
+// TestR6SendAgain: a decision that is recorded and was not sent goes out as it was
+// recorded, from whichever device.
+func TestR6SendAgain(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	a := s.ask(id, aForm, func(r *state.Request) { r.Explains = "decline" })
+	link := func(status state.LinkStatus) {
+		s.hub.LinkChanged(t.Context(), state.Link{Key: "codex", Provider: "codex", DisplayName: "Codex", Status: status, Epoch: "e1", Lasting: true})
+	}
+	link(state.LinkLost)
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "decline", "reason", "not now")); r.status != http.StatusSeeOther {
+		t.Fatalf("%d", r.status)
+	}
+	link(state.LinkUp)
+	if page := s.get(s.in, "/s/"+id).body; !strings.Contains(page, `name="again"`) || !strings.Contains(page, "Send it now") {
+		t.Error("the card does not offer it")
+	}
+	other := s.login()
+	if r := s.post(other, "/approvals/"+a.ID, form(a, "decline", "again", "yes")); r.status != http.StatusSeeOther || len(s.agent.answers) != 1 {
+		t.Fatalf("%d, %d sent", r.status, len(s.agent.answers))
+	}
+	if got := s.agent.answers[0]; got.Reason != "not now" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -87,10 +87,16 @@ func (s *Server) isolate(next http.Handler) http.Handler {
 	})
 }
 
+// maxLogged is how many bytes of a stranger's word the log holds.
+const maxLogged = 200
+
 // refuse answers with a problem before any page is chosen.
 func (s *Server) refuse(p *userError) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.Log.Warn("refused", "code", p.Code, "method", r.Method, "host", r.Host, "origin", r.Header.Get("Origin"), "site", r.Header.Get("Sec-Fetch-Site"))
+		if s.limiter.logs.Allow() {
+			begin := func(text string) string { return text[:min(len(text), maxLogged)] }
+			s.Log.Warn("refused", "code", p.Code, "method", r.Method, "host", begin(r.Host), "origin", begin(r.Header.Get("Origin")), "site", begin(r.Header.Get("Sec-Fetch-Site")))
+		}
 		secureHeaders(w.Header(), "")
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(p.Status)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -174,6 +175,19 @@ func (d permissionData) permission() (p permission, ok bool) {
 	return p, true
 }
 
+// disagrees names the field of which the request says something else than what a
+// person is to be asked, "" if they agree.
+func (d permissionData) disagrees() string {
+	var request, prompt map[string]any
+	_, _ = json.Unmarshal(d.Request, &request), json.Unmarshal(d.Prompt, &prompt) // they have been read before
+	for _, name := range []string{"fullCommandText", "fileName", "path", "url"} {
+		if a, b := request[name], prompt[name]; a != nil && b != nil && !reflect.DeepEqual(a, b) {
+			return name
+		}
+	}
+	return ""
+}
+
 func askPermission(ctx context.Context, a *agent, r state.Request) bool {
 	d, ok := read[permissionData](r)
 	if !ok {
@@ -195,6 +209,9 @@ func askPermission(ctx context.Context, a *agent, r state.Request) bool {
 		}
 		if len(d.Prompt) > 0 {
 			r.Caution = cmp.Or(r.Caution, caution(d.Prompt, slices.Concat(everyKind, known.fields)...))
+		}
+		if name := d.disagrees(); name != "" {
+			r.Caution = "Copilot says two different things of what it asks for (" + name + "), so it can only be refused here. The whole request stands here."
 		}
 		p.offer(&r, lasting, known.local, a.session.place)
 		p.addDetails(&r, d.Risk)
