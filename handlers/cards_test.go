@@ -14,6 +14,7 @@ import (
 func aChange(diff string) func(*state.Request) {
 	return func(r *state.Request) {
 		r.Kind, r.Title, r.Input, r.Diff = state.RequestFileChange, "Change files?", "", diff
+		r.Cwd = "" // as agents tell of a change
 	}
 }
 
