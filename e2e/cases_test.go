@@ -30,6 +30,7 @@ var wholeCard = regexp.MustCompile(`(?s)<article class="card.*?</article>`)
 // TestC07EveryRequest: each thing that Codex can ask for has a card, also one that
 // nobody knows, which shows what came; and nod answers none of them by itself.
 func TestC07EveryRequest(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	path, s := w.newSession(c, p, "go")
@@ -76,6 +77,7 @@ func TestC07EveryRequest(t *testing.T) {
 // TestC09OddNeighbour: a request with fields that are missing, null or of another kind
 // takes no other with it: they stay and can be answered.
 func TestC09OddNeighbour(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	path, s := w.newSession(c, p, "go")
@@ -110,6 +112,7 @@ func TestC09OddNeighbour(t *testing.T) {
 // be answered in words, and be refused: where the agent takes no refusal, by the end
 // of the turn that is on the same page.
 func TestC11Questions(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	many := make([]any, 200)

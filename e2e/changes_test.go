@@ -22,6 +22,7 @@ func (s *scene) askToWrite(id string, files ...[2]string) (answer <-chan json.Ra
 // TestR14Changes: a change of which the card does not show all is approved on a page
 // that does, whole and above the button, even if the card was looked at to its end.
 func TestR14Changes(t *testing.T) {
+	t.Parallel()
 	var files [][2]string
 	for i := range 51 {
 		files = append(files, [2]string{fmt.Sprintf("file-%d.txt", i), fmt.Sprintf("line of %d.\n", i)})

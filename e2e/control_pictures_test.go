@@ -8,6 +8,7 @@ import (
 
 // TestControlPictures draws the pages by which a person controls Codex.
 func TestControlPictures(t *testing.T) {
+	t.Parallel()
 	dir := picturesFolder(t)
 	w := newWorld(t)
 	a := openAlbum(t, w, dir)

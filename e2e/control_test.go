@@ -32,6 +32,7 @@ func (w *world) begin(c *http.Client, prompt string, more ...string) string {
 // TestNewSessionWithSettings starts with a model, an effort and another sandbox,
 // and changes the effort with a message.
 func TestNewSessionWithSettings(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	_, page := w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"script:hello"}, "set.codex.sandbox": {"danger-full-access"}})
@@ -56,6 +57,7 @@ func TestNewSessionWithSettings(t *testing.T) {
 
 // TestSteer says something to a turn that runs.
 func TestSteer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	path := w.begin(c, "script:steer", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
@@ -77,6 +79,7 @@ func TestSteer(t *testing.T) {
 // TestQueue has messages wait until the turn has completed; after one that was
 // stopped they wait for a person, also over a restart.
 func TestQueue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	path := w.begin(c, "script:slowcmd", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
@@ -105,6 +108,7 @@ func TestQueue(t *testing.T) {
 
 // TestOperations renames, forks, compacts and reviews, and archives.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	path := w.begin(c, "script:hello")
@@ -158,6 +162,7 @@ func TestOperations(t *testing.T) {
 
 // TestOlderSessions lists what Codex has kept, and opens one of it.
 func TestOlderSessions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	path := w.begin(c, "script:command", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
@@ -193,6 +198,7 @@ func TestOlderSessions(t *testing.T) {
 
 // TestJoinFromATerminal types the command that the session's page shows.
 func TestJoinFromATerminal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.trust(w.folder)
 	b := newBrowser(t, desk)
@@ -233,6 +239,7 @@ func oldWorld(t *testing.T) *world {
 
 // TestControlOfOldCodex does with 0.122 what it can do.
 func TestControlOfOldCodex(t *testing.T) {
+	t.Parallel()
 	w := oldWorld(t)
 	c := w.client()
 	path := w.begin(c, "script:steer", "set.codex.effort", "low", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())

@@ -124,6 +124,7 @@ func (w *world) exported(id string) []string {
 
 // TestCopilotCases goes through what the real CLI does, on one nod.
 func TestCopilotCases(t *testing.T) {
+	t.Parallel()
 	requests := filepath.Join(t.TempDir(), "requests.jsonl")
 	w := copilotWorld(t, "-requests", requests)
 	mcp := filepath.Join(t.TempDir(), "fakemcp")
@@ -319,6 +320,7 @@ func (s sharedServer) join(ctx context.Context, path string) *sdk.Session {
 // TestCopilotSecondClient: another client of the same server answers first, and the
 // card says so.
 func TestCopilotSecondClient(t *testing.T) {
+	t.Parallel()
 	w := newSharedServer(t)
 	c := w.client()
 	w.untilPage(c, "/", "Copilot at 127.0.0.1:"+w.port)

@@ -20,6 +20,7 @@ import (
 // and never without a decision on disk; the next nod sends nothing by itself, says
 // what is known, and cannot be made to send the same allow again.
 func TestR6CrashPoints(t *testing.T) {
+	t.Parallel()
 	nod, agent := buildCrashing(t)
 	for label, want := range map[string]struct {
 		runs  int      // how often the agent was told to

@@ -61,6 +61,7 @@ func (b *browser) answerPage() {
 // TestR12Passkey: made once, a passkey logs in and answers for a person, who must
 // have shown themselves to it; what it signs is good for one answer on one card.
 func TestR12Passkey(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	w.base, w.login = strings.Replace(w.base, "127.0.0.1", "localhost", 1), strings.Replace(w.login, "127.0.0.1", "localhost", 1)
 	b := newBrowser(t, desk)
@@ -139,6 +140,7 @@ func (b *browser) shownNumber() string {
 
 // TestR32Phone pairs two browsers with each other.
 func TestR32Phone(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	screen, mobile := newBrowser(t, desk), newBrowser(t, phone)
 	screen.loggedIn(w, false)

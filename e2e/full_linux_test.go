@@ -34,6 +34,7 @@ func (w *world) pending(c *http.Client, path string) (address string, form url.V
 // and stopped, nothing can be approved, each page says why, and when there is room
 // again all of it is recorded, without a restart.
 func TestP7DiskFull(t *testing.T) {
+	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1500k"); err != nil {
 		t.Skipf("a small disk cannot be mounted here, which takes root: %v", err)

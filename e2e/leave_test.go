@@ -12,6 +12,7 @@ import (
 // TestR11RevokedInTheBrowser: a phone whose session is ended on another screen loses its
 // live page at once, and what it asks for after that.
 func TestR11RevokedInTheBrowser(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	screen, mobile := newBrowser(t, desk), newBrowser(t, phone)
 	screen.loggedIn(w, false)
@@ -36,6 +37,7 @@ func TestR11RevokedInTheBrowser(t *testing.T) {
 // TestR10NoTrace: neither a login link nor a cookie is in what the machine's other users
 // see of nod's processes, or in what nod leaves behind when it crashes.
 func TestR10NoTrace(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	c := w.client()
 	w.mintLogin() // one that nobody has used
@@ -83,6 +85,7 @@ func TestR10NoTrace(t *testing.T) {
 // TestR10LinkOnTheLoginPage: a link that is opened in a tab that shows the login page
 // already, where the browser loads nothing, logs in like any.
 func TestR10LinkOnTheLoginPage(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	b := newBrowser(t, desk)
 	b.goTo(w.base + "/login")

@@ -91,6 +91,7 @@ func everyPage(t *testing.T, w *world, b *browser) (pages []string) {
 // TestR18EveryPage: no page that nod has breaks its own policy, with scripts and
 // without.
 func TestR18EveryPage(t *testing.T) {
+	t.Parallel()
 	w := configured(t, "public_hosts = [\"nod.example\"]\n")
 	b, plain := newBrowser(t, phone), newBrowser(t, look{width: desk.width, height: desk.height, noJS: true})
 	b.loggedIn(w, false)
@@ -110,6 +111,7 @@ func (e *verdicts) Errorf(format string, more ...any) { *e = append(*e, fmt.Spri
 // TestR18TheWatchSees: what breaks the policy is seen on each of these pages, and would
 // fail its test.
 func TestR18TheWatchSees(t *testing.T) {
+	t.Parallel()
 	var b *browser
 	var pages []string
 	t.Run("pages", func(t *testing.T) {

@@ -181,6 +181,7 @@ func visitor(t *testing.T) *http.Client {
 // path, everything works as it does without: a login, a live page, an answer. The
 // proxy may take the path off, too.
 func TestC56BehindNginx(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(string) string{
 		"as in docs":        func(s string) string { return s },
 		"that takes it off": func(s string) string { return strings.Replace(s, ";", "/;", 1) },
@@ -316,6 +317,7 @@ func send(t *testing.T, c *http.Client, address string, form url.Values) *http.R
 // a proxy or nod logs, in what a browser tells the next page or remembers, or in what a
 // page's own scripts can read.
 func TestC45NoSecretIsLeftLying(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	w := configured(t, fmt.Sprintf("public_hosts = [\"localhost:%d\"]\ntrusted_proxies = [\"127.0.0.1\"]\nbase_path = \"/nod\"\n", port))
 	nod := strings.TrimSuffix(strings.TrimPrefix(w.base, "http://"), "/nod")
@@ -375,6 +377,7 @@ func TestC45NoSecretIsLeftLying(t *testing.T) {
 // TestR9OwnCertificateInTheBrowser: with nod's own TLS a browser comes in, looks on
 // live, and approves, with a cookie that is sent over TLS alone.
 func TestR9OwnCertificateInTheBrowser(t *testing.T) {
+	t.Parallel()
 	cert, key := certify(t)
 	w := configured(t, fmt.Sprintf("tls_cert = %q\ntls_key = %q\n", cert, key))
 	if !strings.HasPrefix(w.base, "https://127.0.0.1:") {

@@ -37,6 +37,7 @@ type edition struct {
 // version that nod works with. In the end each page must be at rest, the same as
 // one that is loaded afresh, and there must be nothing that nod does not know.
 func TestCodexVersions(t *testing.T) {
+	t.Parallel()
 	mcp := filepath.Join(t.TempDir(), "fakemcp")
 	if out, err := exec.Command("go", "build", "-o", mcp, "nod/e2e/fakemcp").CombinedOutput(); err != nil {
 		t.Fatalf("fakemcp: %v\n%s", err, out)
