@@ -439,7 +439,7 @@ var notShown = strings.Fields(`
 	MessageAttachment.Meta MessageAttachment.Meta(key) MessageAttachment.ModelRepresentation MessageAttachment.Type MessageAttachment.URI Link.Key
 	MessageOrigin.Kind ModelSelection.Config ModelSelection.Config(key) NotificationPart.Meta NotificationPart.Meta(key) OpaquePart.Kind
 	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type Operation.Name Setting.Name ProjectInfo.DisplayName ProjectInfo.URI
-	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID ReasoningPart.Meta ReasoningPart.Meta(key) Request.Epoch Request.Explains Request.Provider Request.Session Request.ToolCallID
+	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID ReasoningPart.Meta ReasoningPart.Meta(key) Request.Epoch Request.Explains Request.Folder Request.Provider Request.Session Request.ToolCallID
 	Request.TurnID Request.UpstreamID Session.ID Session.Meta Session.Meta(key) Session.Parent SessionActiveClient.ClientID
 	SessionActiveClient.DisplayName SessionConfigState.Values SessionConfigState.Values(key) SessionSummary.Provider SessionSummary.Resource
 	Terminal.Cwd Terminal.Title TerminalClaim.ClientID TerminalClaim.Kind TerminalClaim.Session TerminalClaim.ToolCallID TerminalClaim.TurnID
