@@ -45,15 +45,14 @@ func (s *Server) decide(c echo.Context) error {
 	if !ok {
 		return approvals.ErrOption
 	}
-	if a.State == approvals.Decided && c.FormValue("again") != "" { // whose it is and what it says is recorded
-		_, err := s.Hub.Decide(c.Request().Context(), a.Actor, a.ID, c.FormValue("digest"), c.FormValue("nonce"), *a.Decision)
-		return s.decided(c, a, v, o, err)
-	}
-	d := state.Decision{OptionID: o.ID, Address: reachOf(c.Request()).From.String()}
+	actor, d := device(c).ID, state.Decision{OptionID: o.ID, Address: reachOf(c.Request()).From.String()}
 	if o.ID == a.Request.Explains {
 		d.Reason = strings.TrimSpace(lines(c.FormValue("reason")))
 	}
-	if o.Kind == state.OptionApprove {
+	switch {
+	case a.State == approvals.Decided && c.FormValue("again") != "": // whose it is and what it says is recorded
+		actor, d = a.Actor, *a.Decision
+	case o.Kind == state.OptionApprove:
 		if a.State == approvals.Pending && linkDown(v.Link) {
 			return hub.ErrLinkDown // before a proof is used up
 		}
@@ -79,12 +78,7 @@ func (s *Server) decide(c echo.Context) error {
 			}
 		}
 	}
-	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
-	return s.decided(c, a, v, o, err)
-}
-
-// decided shows what came of an answer.
-func (s *Server) decided(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, err error) error {
+	_, err = s.Hub.Decide(c.Request().Context(), actor, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
 	switch {
 	case err == nil:
 		return s.goTo(c, "/s/"+answeredOn(c, v)+"#now")
