@@ -2562,10 +2562,13 @@ func detailTexts(r state.Request) string {
 
 // reach says how far an option goes that is asked for a second time.
 func reach(o state.ConfirmationOption) string {
-	if state.Value(o.Group) > 1 {
+	switch state.Value(o.Group) {
+	case 1:
+		return "This allows more than one run:"
+	case 2:
 		return "This writes a rule that stays, for every session from now on:"
 	}
-	return "This allows more than one run:"
+	return "With this the agent goes on by itself, and asks you no more:"
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -722,3 +722,13 @@ func TestAnsweredUnheard(t *testing.T) {
 		})
 	}
 }
+
+// TestR12Autopilot: what has Copilot go on without a person takes a proof; and the actions
+// stand in Copilot's order.
+func TestR12Autopilot(t *testing.T) {
+	for _, o := range planOptions {
+		if goes := strings.HasPrefix(o.ID, "autopilot"); goes != (state.Value(o.Group) > forSession) {
+			t.Errorf("%s is of group %d", o.ID, state.Value(o.Group))
+		}
+	}
+}
