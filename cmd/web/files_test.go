@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"bytes"
 	"database/sql"
+	"errors"
 	"io"
 	"io/fs"
 	"net/http"
