@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	sdk "github.com/github/copilot-sdk/go"
 	"github.com/github/copilot-sdk/go/rpc"
@@ -48,14 +49,14 @@ func askQuestion(ctx context.Context, a *agent, r state.Request) bool {
 	return true
 }
 
-// answerQuestion gives one answer: what was typed, or else what was chosen.
+// answerQuestion gives one answer: what was chosen, and below it what was typed.
 func answerQuestion(ctx context.Context, s *sdk.Session, id string, _ state.Request, d state.Decision) error {
 	given := d.Answers[answerOption].Given()
 	if len(given) == 0 {
 		return fmt.Errorf("copilot: %s has no answer", id)
 	}
 	_, err := s.RPC.UI.HandlePendingUserInput(ctx, &rpc.UIHandlePendingUserInputRequest{RequestID: id, Response: rpc.UIUserInputResponse{
-		Answer: given[len(given)-1], WasFreeform: d.Answers[answerOption].Text != "",
+		Answer: strings.Join(given, "\n"), WasFreeform: d.Answers[answerOption].Text != "",
 	}})
 	return err
 }

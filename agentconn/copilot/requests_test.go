@@ -297,7 +297,7 @@ var asked = []struct {
 	{
 		name: "question", kind: "user_input.requested", data: `"question":"Which?","choices":["red","green","red"],"allowFreeform":true,"toolCallId":"q"`,
 		as: state.RequestQuestion, title: "Copilot has a question",
-		answers: map[string]string{`answer {"answer":{"selected":["green"]}}`: `{"answer":"green","wasFreeform":false}`, `answer {"answer":{"selected":["green"],"text":"blue"}}`: `{"answer":"blue","wasFreeform":true}`},
+		answers: map[string]string{`answer {"answer":{"selected":["green"]}}`: `{"answer":"green","wasFreeform":false}`, `answer {"answer":{"selected":["green"],"text":"blue"}}`: `{"answer":"green\nblue","wasFreeform":true}`},
 	},
 	{
 		name: "question without choices", kind: "user_input.requested", data: `"question":"Which?"`, as: state.RequestQuestion, title: "Copilot has a question",
