@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"golang.org/x/net/html"
@@ -181,16 +182,20 @@ func TestR14Phone(t *testing.T) {
 	path, s := w.newSession(c, p, "go")
 	answer, _ := s.askToRun("one", strings.Repeat("echo line\n", 401))
 	const shown = "[...document.querySelectorAll('.approve')].some(e => e.checkVisibility())"
-	for name, l := range map[string]look{"phone": phone, "phone without scripts": {width: 390, height: 844, noJS: true}, "desk": desk} {
+	for name, l := range map[string]look{"phone": phone, "phone without scripts": {width: 390, height: 844, noJS: true}, "desk": desk, "desk, enlarged": {width: 480, height: 300}} {
 		b := newBrowser(t, l)
+		onDesk := strings.HasPrefix(name, "desk")
+		if _, err := chromedp.Call(b.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: !onDesk}); err != nil {
+			t.Fatal(err)
+		}
 		b.loggedIn(w, l.noJS)
 		w.login = w.mintLogin()
 		b.goTo(w.base + path)
 		b.until("the card", "document.querySelector('.card')")
-		if got := eval[bool](b, shown); got != (name == "desk") {
+		if got := eval[bool](b, shown); got != onDesk {
 			t.Errorf("%s: it can be approved: %v", name, got)
 		}
-		if got := eval[bool](b, "document.querySelector('.toolong').checkVisibility()"); got != (name != "desk") {
+		if got := eval[bool](b, "document.querySelector('.card:has(.acts-form) .toolong').checkVisibility()"); got == onDesk {
 			t.Errorf("%s: it says why: %v", name, got)
 		}
 		if name == "phone" {

@@ -24,6 +24,7 @@ type Audit interface {
 	Audit(ctx context.Context, after int64) iter.Seq2[journal.AuditEntry, error]
 	AuditBefore(ctx context.Context, id int64, n int) ([]journal.AuditEntry, error)
 	AuditAbout(ctx context.Context, about string) ([]journal.AuditEntry, error)
+	AuditFate(ctx context.Context, about string) (what string, err error)
 }
 
 // auditPage is how many entries a page shows: some screens of a phone.
@@ -64,11 +65,9 @@ func (s *Server) audit(c echo.Context) error {
 	for i, x := range entries {
 		list[i] = auditEntry(x)
 		if list[i].Decided != nil {
-			about, err := s.Audit.AuditAbout(c.Request().Context(), x.About)
-			if err != nil {
+			if list[i].Fate, err = s.Audit.AuditFate(c.Request().Context(), x.About); err != nil {
 				return err
 			}
-			list[i].Fate = about[len(about)-1].What
 		}
 		older = x.ID
 	}

@@ -532,6 +532,18 @@ func twice(o state.ConfirmationOption) bool {
 	return o.Kind == state.OptionApprove && state.Value(o.Group) > 0
 }
 
+// inRows are the options in the agent's own order; what approves and what denies stand
+// in rows of their own.
+func inRows(options []state.ConfirmationOption) (rows [][]state.ConfirmationOption) {
+	for i, o := range options {
+		if i == 0 || o.Kind != options[i-1].Kind {
+			rows = append(rows, nil)
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], o)
+	}
+	return rows
+}
+
 func options(r state.Request, k state.OptionKind) []state.ConfirmationOption {
 	var out []state.ConfirmationOption
 	for _, o := range r.Options {

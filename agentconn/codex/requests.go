@@ -276,6 +276,7 @@ func (c *conn) askCommand(ctx context.Context, th *thread, p requestParams, r st
 	if p.Kind == "" || p.Kind == "command" {
 		offerAmendments(&r, p)
 	}
+	r.Options = p.inOrder(r.Options)
 	if aboutNetwork || p.Kind == "writeStdin" || p.Kind == "humanCommand" { // none of these is the item's command
 		c.askFree(ctx, th, r)
 		return true
@@ -307,14 +308,19 @@ type wireDecision struct {
 	} `json:"applyNetworkPolicyAmendment,omitempty"`
 }
 
+// ruleOf reads a decision that writes a rule; others are words.
+func ruleOf(raw json.RawMessage) (d wireDecision, rule bool) {
+	rule = json.Unmarshal(raw, &d) == nil && (d.Execpolicy != nil || d.Network != nil)
+	return d, rule
+}
+
 // amendments are the permanent rules that a request proposes. Where it lists the
 // decisions that may be offered, those are meant.
 func (p requestParams) amendments() []wireDecision {
 	var out []wireDecision
 	if p.AvailableDecisions != nil {
 		for _, raw := range p.AvailableDecisions {
-			var d wireDecision
-			if json.Unmarshal(raw, &d) == nil && (d.Execpolicy != nil || d.Network != nil) { // others are words
+			if d, rule := ruleOf(raw); rule {
 				out = append(out, d)
 			}
 		}
@@ -340,7 +346,8 @@ func (p requestParams) amendments() []wireDecision {
 // amendmentID is the id of the option for the n-th amendment.
 func amendmentID(n int) string { return fmt.Sprint("amendment-", n) }
 
-// offerAmendments adds the permanent rules to what a request offers.
+// offerAmendments adds the permanent rules to what a request offers, each behind its
+// like.
 func offerAmendments(r *state.Request, p requestParams) {
 	for n, d := range p.amendments() {
 		o := state.ConfirmationOption{ID: amendmentID(n), Kind: state.OptionApprove, Group: new(forGood)}
@@ -359,8 +366,38 @@ func offerAmendments(r *state.Request, p requestParams) {
 			continue
 		}
 		r.Details = append(r.Details, detail)
-		r.Options = append(r.Options, o)
+		at := len(r.Options)
+		if o.Kind == state.OptionApprove {
+			at = slices.IndexFunc(r.Options, func(x state.ConfirmationOption) bool { return x.Kind == state.OptionDeny })
+		}
+		r.Options = slices.Insert(r.Options, at, o)
 	}
+}
+
+// inOrder puts the options that a request lists into the order in which it lists them.
+// What Codex takes without listing it stays where it is.
+func (p requestParams) inOrder(options []state.ConfirmationOption) []state.ConfirmationOption {
+	place, rules := map[string]int{}, 0
+	for i, raw := range p.AvailableDecisions {
+		var word string
+		if _, rule := ruleOf(raw); rule {
+			word = amendmentID(rules)
+			rules++
+		} else if json.Unmarshal(raw, &word) != nil {
+			continue // nobody knows what it says
+		}
+		place[word] = i
+	}
+	isListed := func(o state.ConfirmationOption) bool { _, ok := place[o.ID]; return ok }
+	listed := slices.DeleteFunc(slices.Clone(options), func(o state.ConfirmationOption) bool { return !isListed(o) })
+	slices.SortStableFunc(listed, func(a, b state.ConfirmationOption) int { return place[a.ID] - place[b.ID] })
+	out := slices.Clone(options)
+	for i, o := range out {
+		if isListed(o) {
+			out[i], listed = listed[0], listed[1:]
+		}
+	}
+	return out
 }
 
 // plainJSON is the text of a value, without the escapes that JSON does not need.

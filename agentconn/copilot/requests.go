@@ -49,6 +49,7 @@ var requests = map[string]request{
 const (
 	forSession int64 = 1
 	forGood    int64 = 2
+	unattended int64 = 3 // the agent goes on without asking
 )
 
 // requested puts a request before a person.

@@ -297,7 +297,7 @@ var asked = []struct {
 	{
 		name: "question", kind: "user_input.requested", data: `"question":"Which?","choices":["red","green","red"],"allowFreeform":true,"toolCallId":"q"`,
 		as: state.RequestQuestion, title: "Copilot has a question",
-		answers: map[string]string{`answer {"answer":{"selected":["green"]}}`: `{"answer":"green","wasFreeform":false}`, `answer {"answer":{"selected":["green"],"text":"blue"}}`: `{"answer":"blue","wasFreeform":true}`},
+		answers: map[string]string{`answer {"answer":{"selected":["green"]}}`: `{"answer":"green","wasFreeform":false}`, `answer {"answer":{"selected":["green"],"text":"blue"}}`: `{"answer":"green\nblue","wasFreeform":true}`},
 	},
 	{
 		name: "question without choices", kind: "user_input.requested", data: `"question":"Which?"`, as: state.RequestQuestion, title: "Copilot has a question",
@@ -720,5 +720,15 @@ func TestAnsweredUnheard(t *testing.T) {
 				t.Errorf("the call is %s", k.Status)
 			}
 		})
+	}
+}
+
+// TestR12Autopilot: what has Copilot go on without a person takes a proof; and the actions
+// stand in Copilot's order.
+func TestR12Autopilot(t *testing.T) {
+	for _, o := range planOptions {
+		if goes := strings.HasPrefix(o.ID, "autopilot"); goes != (state.Value(o.Group) > forSession) {
+			t.Errorf("%s is of group %d", o.ID, state.Value(o.Group))
+		}
 	}
 }

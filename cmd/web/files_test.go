@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -133,4 +134,31 @@ func onlyOurs(t *testing.T, dir string) map[string]bool {
 		t.Fatal(err)
 	}
 	return names
+}
+
+// TestR23Misplaced: a data folder that is copied to other machines, or lies on one, is told
+// of; one that is here is not.
+func TestR23Misplaced(t *testing.T) {
+	here := t.TempDir()
+	for dir, bad := range map[string]bool{
+		here: false, "/home/ada/.local/share/nod": false, "/home/ada/dropboxes/nod": false,
+		"/home/ada/Dropbox/nod": true, "/Users/ada/Library/Mobile Documents/nod": true, "/Users/ada/Library/CloudStorage/x/nod": true, "/home/ada/OneDrive - Work/nod": true,
+	} {
+		if why := misplaced(dir); (why != "") != bad {
+			t.Errorf("%s: %q", dir, why)
+		}
+	}
+	for kind, bad := range map[string]bool{"nfs": true, "nfs4": true, "smb2": true, "cifs": true, "9p": true, "ext2/ext3": false, "tmpfs": false, "btrfs": false, "apfs": false, "overlayfs": false} {
+		if overNetwork.MatchString(kind) != bad {
+			t.Errorf("%s is taken for the wrong kind", kind)
+		}
+	}
+	link := filepath.Join(here, "link")
+	synced := filepath.Join(here, "Nextcloud", "nod")
+	if err := errors.Join(os.MkdirAll(synced, 0o700), os.Symlink(synced, link)); err != nil {
+		t.Fatal(err)
+	}
+	if misplaced(link) == "" {
+		t.Error("a link into such a folder is taken for a good place")
+	}
 }

@@ -283,6 +283,10 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 		return err
 	}
 	defer func() { _ = lock.Close() }()
+	if why := misplaced(cfg.Data); why != "" {
+		log.Warn("the data folder is in a bad place: "+why, "folder", cfg.Data)
+		_, _ = fmt.Fprintf(out, "The data folder %s is in a bad place: %s. Name another one with --data.\n", cfg.Data, why)
+	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("another program listens on %s already; end it, or name another address with --listen", cfg.Listen)

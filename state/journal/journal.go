@@ -199,6 +199,8 @@ type Store interface {
 	AuditBefore(ctx context.Context, id int64, n int) ([]AuditEntry, error)
 	// AuditAbout returns the entries about one thing, the oldest first.
 	AuditAbout(ctx context.Context, about string) ([]AuditEntry, error)
+	// AuditFate returns what the newest entry about one thing says, "" if there is none.
+	AuditFate(ctx context.Context, about string) (what string, err error)
 	// VerifyAudit walks the chain and returns how many entries of it are good;
 	// ErrChain if not all are.
 	VerifyAudit(ctx context.Context) (entries int, err error)

@@ -787,6 +787,11 @@ func auditIsAChain(b *bench) {
 	about, err := b.AuditAbout(b.Context(), "it0")
 	b.must(err)
 	b.equal("about one thing", auditIDs(about), []int64{2, 6})
+	for it, want := range map[string]string{"it0": about[1].What, "nothing": ""} {
+		what, err := b.AuditFate(b.Context(), it)
+		b.must(err)
+		b.equal("what became of "+it, what, want)
+	}
 }
 
 // auditPruned forgets a beginning, and never what lies behind something young.
