@@ -544,6 +544,19 @@ func (b *browser) click(selector string) {
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
+// approve approves on a card, and on the page that shows all of it once more if its end
+// was not in view for long enough.
+func (b *browser) approve(selector string) {
+	b.t.Helper()
+	card := eval[string](b, fmt.Sprintf("document.querySelector(%q).closest('.card').id", selector))
+	b.click(selector)
+	b.until("the next thing", fmt.Sprintf("!document.getElementById(%q)?.querySelector('form')", card))
+	if eval[bool](b, "Boolean(document.querySelector('main.narrow .approve'))") {
+		b.click("main.narrow .approve")
+		b.until("the session", "document.querySelector('#page[data-session]')")
+	}
+}
+
 // prove gives a code on the page that asks for one, and so approves something risky.
 func (b *browser) prove(w *world) {
 	b.t.Helper()

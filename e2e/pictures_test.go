@@ -51,6 +51,7 @@ func (a *album) all(scene string, show func(*browser)) {
 	a.t.Helper()
 	for name, tab := range a.tabs {
 		show(tab)
+		tab.until("that its cards can be answered", "![...document.querySelectorAll('.approve')].some(e => e.ariaDisabled)")
 		time.Sleep(300 * time.Millisecond) // for the last frame to be drawn
 		tab.shot(filepath.Join(a.dir, scene+"-"+name+".png"))
 		for _, fault := range eval[[]string](tab, faults) {
@@ -107,7 +108,7 @@ func TestPictures(t *testing.T) {
 	}
 	answer := func() {
 		id := eval[string](b, "document.querySelector('.card').id")
-		b.click(".card .approve:not(.more-than-once)")
+		b.approve(".card .approve:not(.more-than-once)")
 		b.until("the next thing", "!document.getElementById('"+id+"')?.querySelector('form')")
 	}
 	card := func() { b.until("a card", "document.querySelector('.card form')") }
