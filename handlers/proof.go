@@ -54,6 +54,7 @@ func (s *Server) verify(c echo.Context) error {
 	case err != nil:
 		return err
 	}
+	s.Auth.OpenDoor(device(c).ID)
 	if !ownPage.MatchString(next) {
 		next = "/devices"
 	}

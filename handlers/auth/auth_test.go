@@ -536,8 +536,11 @@ func TestR12ProofsGrowOld(t *testing.T) {
 		if code, err = MintCode(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Verify(t.Context(), request(t, c), who(), Proof{Code: code}, ""); err != nil || !a.MayChangeDoor(who()) {
+		if err := a.Verify(t.Context(), request(t, c), who(), Proof{Code: code}, ""); err != nil || a.MayChangeDoor(who()) {
 			t.Errorf("with a code: %v", err)
+		}
+		if a.OpenDoor(who().ID); !a.MayChangeDoor(who()) {
+			t.Error("with a code for the door")
 		}
 		// A clock that was set back makes nothing fresh.
 		d := who()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -84,25 +85,23 @@ func within(t time.Time, life time.Duration) bool {
 
 // Verify takes a proof from a device, and remembers when it was given. challenge is
 // what a passkey must have signed: what the person agrees to, or "" for a challenge
-// of Challenge, with which they may change the door.
+// of Challenge.
 func (a *Auth) Verify(ctx context.Context, r *http.Request, d journal.Device, p Proof, challenge string) error {
 	a.keys.RLock()
 	defer a.keys.RUnlock()
 	if err := a.check(ctx, r, p, challenge); err != nil {
 		return err
 	}
-	now := time.Now()
-	if challenge == "" {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		for id, at := range a.door {
-			if !within(at, settingsVerify) {
-				delete(a.door, id)
-			}
-		}
-		a.door[d.ID] = now
-	}
-	return a.Store.VerifyDevice(ctx, d.ID, now.UnixMilli())
+	return a.Store.VerifyDevice(ctx, d.ID, time.Now().UnixMilli())
+}
+
+// OpenDoor lets a device change the door for a while: its person has just given a proof
+// for that.
+func (a *Auth) OpenDoor(deviceID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.door, func(_ string, at time.Time) bool { return !within(at, settingsVerify) })
+	a.door[deviceID] = time.Now()
 }
 
 func (a *Auth) check(ctx context.Context, r *http.Request, p Proof, challenge string) error {
