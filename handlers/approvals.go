@@ -53,7 +53,7 @@ func (s *Server) decide(c echo.Context) error {
 	case a.State == approvals.Decided && c.FormValue("again") != "": // whose it is and what it says is recorded
 		actor, d = a.Actor, *a.Decision
 	case o.Kind == state.OptionApprove:
-		if a.State == approvals.Pending && linkDown(v.Link) {
+		if a.State == approvals.Pending && v.Link.Status.Down() {
 			return hub.ErrLinkDown // before a proof is used up
 		}
 		if a.Request.Editable && a.Request.Input != "" && c.Request().PostForm.Has("edited") && c.FormValue("edited") == "" {
@@ -90,9 +90,6 @@ func (s *Server) decide(c echo.Context) error {
 	s.Log.Error("a decision was not recorded", "approval", a.ID, "err", err)
 	return problemJournal
 }
-
-// linkDown reports whether nothing can be approved over a link now.
-func linkDown(l state.Link) bool { return l.Status != state.LinkUp && l.Status != state.LinkStalled }
 
 // tooLate tells whoever was not first who was, when, and what became of it.
 func (s *Server) tooLate(c echo.Context, id string, tried state.ConfirmationOption) error {

@@ -169,6 +169,9 @@ const (
 	LinkMissing    LinkStatus = "missing" // the runtime is not on this machine
 )
 
+// Down reports whether nothing can be told over such a link now.
+func (s LinkStatus) Down() bool { return s != LinkUp && s != LinkStalled }
+
 // Link is one connection to an agent runtime, as people see it.
 type Link struct {
 	Key         string // its own; a session knows by it where it is live

@@ -323,7 +323,7 @@ func card(s snapshot.Session, a *approvals.Approval, i, of int) templ.Component 
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			} else if linkDown(s.Link) && len(a.Request.Options) > 0 {
+			} else if s.Link.Status.Down() && len(a.Request.Options) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p class=\"risknote\">The link to ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -436,7 +436,7 @@ func card(s snapshot.Session, a *approvals.Approval, i, of int) templ.Component 
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if a.State == approvals.Decided && !linkDown(s.Link) && ViewOnly(ctx) == "" {
+			if a.State == approvals.Decided && !s.Link.Status.Down() && ViewOnly(ctx) == "" {
 				templ_7745c5c3_Err = sendAgain(s, a).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

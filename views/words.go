@@ -491,7 +491,7 @@ func fateWords(a *approvals.Approval, l state.Link) string {
 	agent := Plain(l.DisplayName)
 	switch a.State {
 	case approvals.Decided:
-		if a.Held() && linkDown(l) {
+		if a.Held() && l.Status.Down() {
 			return "Denied: “" + decisionLabel(a) + "” is recorded, and " + agent + " will be told when it is back."
 		}
 		return "Your answer “" + decisionLabel(a) + "” is recorded."
@@ -511,9 +511,6 @@ func fateWords(a *approvals.Approval, l state.Link) string {
 	}
 	return ""
 }
-
-// linkDown reports whether the agent cannot be told anything now.
-func linkDown(l state.Link) bool { return l.Status != state.LinkUp && l.Status != state.LinkStalled }
 
 func decisionLabel(a *approvals.Approval) string {
 	if a.Decision == nil {

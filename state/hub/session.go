@@ -599,7 +599,7 @@ func (s *session) linkDown(approvalID string) (a *approvals.Approval, down bool,
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	i := slices.IndexFunc(s.hub.links, func(l state.Link) bool { return l.Key == key })
-	return a, i >= 0 && s.hub.links[i].Status != state.LinkUp && s.hub.links[i].Status != state.LinkStalled, nil
+	return a, i >= 0 && s.hub.links[i].Status.Down(), nil
 }
 
 func (s *session) approval(id string) *approvals.Approval {
