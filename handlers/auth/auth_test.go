@@ -466,6 +466,18 @@ func TestR12ProofForAnAgent(t *testing.T) {
 	})
 }
 
+// TestR12ProofOfANewDevice: one that was let in by a scanned code has not shown who it is,
+// and what it proves for an agent opens nothing else.
+func TestR12ProofOfANewDevice(t *testing.T) {
+	now := time.Now().UnixMilli()
+	a := newAuth(newMemory())
+	for verified, opens := range map[int64]bool{0: false, now: true, now + 1: false} {
+		if a.MayChangeDoor(journal.Device{ID: "d", CreatedAt: now, VerifiedAt: verified}) != opens {
+			t.Errorf("verified %d ms after it came: it may change the door: %v", verified-now, !opens)
+		}
+	}
+}
+
 // TestR11ClockAhead: a clock that is ahead for a moment logs nobody out for good.
 func TestR11ClockAhead(t *testing.T) {
 	m := newMemory()

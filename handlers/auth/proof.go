@@ -75,7 +75,7 @@ func (a *Auth) Fresh(d journal.Device) bool {
 func (a *Auth) MayChangeDoor(d journal.Device) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return within(a.door[d.ID], settingsVerify) || d.VerifiedAt >= d.CreatedAt && within(time.UnixMilli(d.CreatedAt), settingsVerify)
+	return within(a.door[d.ID], settingsVerify) || d.VerifiedAt == d.CreatedAt && within(time.UnixMilli(d.CreatedAt), settingsVerify)
 }
 
 func within(t time.Time, life time.Duration) bool {
