@@ -7,7 +7,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"nod/handlers/auth"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/hub"
@@ -128,13 +127,7 @@ func (s *Server) confirmed(c echo.Context, a *approvals.Approval, v snapshot.Ses
 		asked.Why, page.Proof = why, &asked
 		if c.FormValue("confirmed") != "" {
 			err := s.prove(c, challenge)
-			switch {
-			case errors.Is(err, auth.ErrNoProof):
-				asked.Problem, status = "Nothing was sent: show first that it is you.", http.StatusUnprocessableEntity
-			case errors.Is(err, auth.ErrBadProof):
-				s.Log.Warn("a proof was refused", "device", device(c).ID, "approval", a.ID, "err", err)
-				asked.Problem, status = problemProof.Title+". "+problemProof.Next, problemProof.Status
-			default:
+			if status, asked.Problem = s.refused(c, err, "approval", a.ID); status == 0 {
 				return err == nil, err
 			}
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"nod/handlers/auth"
 	"nod/views"
 )
 
@@ -34,18 +33,11 @@ func (s *Server) settled(c echo.Context, f *views.Fields) (status int, err error
 		return http.StatusOK, nil
 	}
 	err = s.prove(c, "")
-	often, tooMany := errors.AsType[*tooOften](err)
-	switch {
-	case err == nil:
+	if err == nil {
 		return http.StatusOK, nil
-	case errors.Is(err, auth.ErrNoProof):
-		f.Proof.Problem = "Nothing was sent: show first that it is you."
-		return http.StatusUnprocessableEntity, nil
-	case errors.Is(err, auth.ErrBadProof):
-		s.Log.Warn("a proof was refused", "device", device(c).ID, "route", c.Path(), "err", err)
-		f.Proof.Problem = problemProof.Title + ". " + problemProof.Next
-		return problemProof.Status, nil
-	case tooMany:
+	} else if status, f.Proof.Problem = s.refused(c, err, "route", c.Path()); status > 0 {
+		return status, nil
+	} else if often, ok := errors.AsType[*tooOften](err); ok {
 		u := often.told(c.Response().Header())
 		f.Proof.Problem = u.Title + ". " + u.Next
 		return u.Status, nil

@@ -2563,9 +2563,9 @@ func detailTexts(r state.Request) string {
 // reach says how far an option goes that is asked for a second time.
 func reach(o state.ConfirmationOption) string {
 	switch state.Value(o.Group) {
-	case 1:
+	case state.ForSession:
 		return "This allows more than one run:"
-	case 2:
+	case state.ForGood:
 		return "This writes a rule that stays, for every session from now on:"
 	}
 	return "With this the agent goes on by itself, and asks you no more:"

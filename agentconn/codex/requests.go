@@ -37,21 +37,14 @@ var requests = map[string]request{
 	"applyPatchApproval":                    {(*conn).askLegacyPatch, decision},
 }
 
-// Groups of options that reach further than the one request: such an option is
-// asked for a second time.
-const (
-	forSession int64 = 1
-	forGood    int64 = 2
-)
-
 // approvalOptions are the answers to an approval. what says how far one for the
 // session goes. Codex names fewer in availableDecisions but takes them all.
 func approvalOptions(what string) []state.ConfirmationOption {
 	return []state.ConfirmationOption{
 		{ID: "accept", Label: "Approve once", Kind: state.OptionApprove},
-		{ID: "acceptForSession", Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: new(forSession)},
+		{ID: "acceptForSession", Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: new(state.ForSession)},
 		{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
-		{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(forSession)},
+		{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(state.ForSession)},
 	}
 }
 
@@ -350,7 +343,7 @@ func amendmentID(n int) string { return fmt.Sprint("amendment-", n) }
 // like.
 func offerAmendments(r *state.Request, p requestParams) {
 	for n, d := range p.amendments() {
-		o := state.ConfirmationOption{ID: amendmentID(n), Kind: state.OptionApprove, Group: new(forGood)}
+		o := state.ConfirmationOption{ID: amendmentID(n), Kind: state.OptionApprove, Group: new(state.ForGood)}
 		detail := state.Detail{Option: o.ID}
 		switch {
 		case d.Execpolicy != nil:
@@ -492,7 +485,7 @@ func (c *conn) askToWrite(ctx context.Context, th *thread, item, about, grantRoo
 	r.Kind, r.Title = state.RequestFileChange, "Change files?"
 	if grantRoot != "" {
 		r.Title = "Change files, and more below a folder?"
-		r.Options[0].Label, r.Options[0].Group = "Approve, and allow that folder", new(forSession)
+		r.Options[0].Label, r.Options[0].Group = "Approve, and allow that folder", new(state.ForSession)
 		r.Details = []state.Detail{{Label: "Approving also allows it, for this session, to write below", Text: grantRoot}}
 	}
 	c.askAbout(ctx, th, item, about, r)

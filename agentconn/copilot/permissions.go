@@ -248,18 +248,18 @@ func (p *permission) offer(r *state.Request, lasting string, local bool, place s
 	}
 	short := plain.Shorten(lasting, 100)
 	exact := map[string]string{"commands": strings.Join(p.Identifiers, "\n"), "url": lasting}[p.Kind] // a label may be cut
-	add(approveForSession, "Approve for this session: "+short, forSession, state.Detail{Label: "For this session, without asking", Text: exact})
+	add(approveForSession, "Approve for this session: "+short, state.ForSession, state.Detail{Label: "For this session, without asking", Text: exact})
 	if p.Kind == "mcp" && (p.ServerWide == nil || *p.ServerWide) {
-		add(approveServer, "Approve for this session: every tool of “"+plain.Shorten(p.ServerName, 100)+"”", forSession, state.Detail{})
+		add(approveServer, "Approve for this session: every tool of “"+plain.Shorten(p.ServerName, 100)+"”", state.ForSession, state.Detail{})
 	}
 	if p.Kind == "url" {
-		add(approvePermanently, "Always approve: "+short+" (permanent rule)", forGood, state.Detail{Label: "The permanent rule: without asking", Text: exact})
+		add(approvePermanently, "Always approve: "+short+" (permanent rule)", state.ForGood, state.Detail{Label: "The permanent rule: without asking", Text: exact})
 	}
 	if local && place != "" {
 		if exact != "" {
 			r.Details = append(r.Details, state.Detail{Label: "The permanent rule: without asking", Text: exact, Option: approveForLocation})
 		}
-		add(approveForLocation, "Always approve in this folder: "+short+" (permanent rule)", forGood, state.Detail{Label: placeLabel, Text: place})
+		add(approveForLocation, "Always approve in this folder: "+short+" (permanent rule)", state.ForGood, state.Detail{Label: placeLabel, Text: place})
 	}
 }
 

@@ -83,7 +83,7 @@ func askElicitation(ctx context.Context, a *agent, r state.Request) bool {
 	r.Options = []state.ConfirmationOption{
 		{ID: "accept", Label: "Answer", Kind: state.OptionApprove},
 		{ID: "decline", Label: "Decline", Kind: state.OptionDeny},
-		{ID: "cancel", Label: "Cancel", Kind: state.OptionDeny, Group: new(forSession)},
+		{ID: "cancel", Label: "Cancel", Kind: state.OptionDeny, Group: new(state.ForSession)},
 	}
 	r.Caution = caution(r.Params, "requestId", "toolCallId", "elicitationSource", "message", "mode", "requestedSchema", "url", "elicitationId")
 	switch p.Mode {
@@ -158,8 +158,8 @@ type plan struct {
 // as a terminal adds, is not asked for.
 var planOptions = []state.ConfirmationOption{
 	{ID: "interactive", Label: "Approve the plan, and begin", Kind: state.OptionApprove},
-	{ID: "autopilot", Label: "Approve the plan, and carry it out on autopilot", Kind: state.OptionApprove, Group: new(unattended)},
-	{ID: "autopilot_fleet", Label: "Approve the plan, and carry it out on autopilot with sub-agents side by side", Kind: state.OptionApprove, Group: new(unattended)},
+	{ID: "autopilot", Label: "Approve the plan, and carry it out on autopilot", Kind: state.OptionApprove, Group: new(state.Unattended)},
+	{ID: "autopilot_fleet", Label: "Approve the plan, and carry it out on autopilot with sub-agents side by side", Kind: state.OptionApprove, Group: new(state.Unattended)},
 	{ID: "exit_only", Label: "Leave plan mode, and begin nothing", Kind: state.OptionApprove},
 }
 
@@ -225,7 +225,7 @@ func askSwitch(ctx context.Context, a *agent, r state.Request) bool {
 	}
 	r.Options = []state.ConfirmationOption{
 		{ID: "yes", Label: "Go on with another model for this turn", Kind: state.OptionApprove},
-		{ID: "yes_always", Label: "Always do so when a limit is reached (permanent setting)", Kind: state.OptionApprove, Group: new(forGood)},
+		{ID: "yes_always", Label: "Always do so when a limit is reached (permanent setting)", Kind: state.OptionApprove, Group: new(state.ForGood)},
 		{ID: "no", Label: "Do not switch", Kind: state.OptionDeny},
 	}
 	a.askFree(ctx, r)
@@ -261,7 +261,7 @@ func askLimits(ctx context.Context, a *agent, r state.Request) bool {
 	r.Options = []state.ConfirmationOption{
 		{ID: "add", Label: "Add that many", Kind: state.OptionApprove},
 		{ID: "set", Label: "Allow that many in all", Kind: state.OptionApprove},
-		{ID: "unset", Label: "Remove the limit", Kind: state.OptionApprove, Group: new(forSession)},
+		{ID: "unset", Label: "Remove the limit", Kind: state.OptionApprove, Group: new(state.ForSession)},
 		{ID: "cancel", Label: "Leave the limit, and stop here", Kind: state.OptionDeny},
 	}
 	a.askFree(ctx, r)

@@ -44,14 +44,6 @@ var requests = map[string]request{
 	"mcp.headers_refresh_required":       {ask: askHeaders},
 }
 
-// Groups of options that reach further than the one request: such an option is
-// asked for a second time.
-const (
-	forSession int64 = 1
-	forGood    int64 = 2
-	unattended int64 = 3 // the agent goes on without asking
-)
-
 // requested puts a request before a person.
 func (a *agent) requested(ctx context.Context, e event) bool {
 	var p struct {

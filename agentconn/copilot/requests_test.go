@@ -727,7 +727,7 @@ func TestAnsweredUnheard(t *testing.T) {
 // stand in Copilot's order.
 func TestR12Autopilot(t *testing.T) {
 	for _, o := range planOptions {
-		if goes := strings.HasPrefix(o.ID, "autopilot"); goes != (state.Value(o.Group) > forSession) {
+		if goes := strings.HasPrefix(o.ID, "autopilot"); goes != (state.Value(o.Group) > state.ForSession) {
 			t.Errorf("%s is of group %d", o.ID, state.Value(o.Group))
 		}
 	}

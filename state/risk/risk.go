@@ -168,7 +168,7 @@ func marks(r state.Request, own []string) []Mark {
 // it has to prove each time to be there: it approves, and either writes a rule that
 // stays or is given to a request with marks that are Grave.
 func High(r state.Request, o state.ConfirmationOption, own ...string) bool {
-	return o.Kind == state.OptionApprove && (state.Value(o.Group) > 1 || Grave(Marks(r, own...)))
+	return o.Kind == state.OptionApprove && (state.Value(o.Group) > state.ForSession || Grave(Marks(r, own...)))
 }
 
 // Grave reports whether a mark is not mild.
