@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -58,13 +59,8 @@ var metadata = []netip.Addr{
 
 // forbidden reports whether there is never an agent at an address.
 func forbidden(ip netip.Addr) bool {
-	for _, m := range metadata {
-		if ip == m {
-			return true
-		}
-	}
 	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
-	return !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == broadcast || ip.Is4() && ip.As4()[0] == 0
+	return slices.Contains(metadata, ip) || !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == broadcast || ip.Is4() && ip.As4()[0] == 0
 }
 
 // nat64 is where a translator puts IPv4 addresses.

@@ -11,7 +11,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -56,33 +55,21 @@ var known = struct {
 	marks map[[sha256.Size]byte][]Mark
 }{marks: map[[sha256.Size]byte][]Mark{}}
 
-// keyOf returns a hash of all that marks reads.
+// keyOf returns a hash of all that a request says to marks, whether or not it is read to
+// its end.
 func keyOf(r state.Request, own []string) [sha256.Size]byte {
-	h := sha256.New()
-	left := maxRead
-	add := func(text string, most int) {
-		fmt.Fprintf(h, "%d ", len(text))
-		io.WriteString(h, text[:min(len(text), most)])
-	}
-	read := func(text string) {
-		add(text, left)
-		left = max(0, left-len(text))
-	}
-	add(string(r.Kind)+" "+strconv.Itoa(len(r.Details))+" "+strconv.Itoa(len(own)), maxRead)
-	read(r.Folder)
-	read(r.Title)
-	left = maxRead
-	read(r.Input)
-	read(r.Cwd)
-	for _, d := range r.Details[:min(len(r.Details), maxDetails)] {
-		read(d.Text)
-	}
+	texts := []string{string(r.Kind), r.Folder, r.Title, r.Input, r.Cwd, r.Diff}
 	if r.Questions != nil {
-		read(state.Value(r.Questions.URL))
+		texts = append(texts, state.Value(r.Questions.URL))
 	}
-	add(r.Diff, maxDiff)
-	for _, folder := range own {
-		add(folder, len(folder))
+	for _, d := range r.Details {
+		texts = append(texts, d.Text)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%d %d", len(texts), len(r.Details))
+	for _, text := range slices.Concat(texts, own) {
+		fmt.Fprintf(h, " %d ", len(text))
+		io.WriteString(h, text)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
