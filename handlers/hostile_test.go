@@ -273,7 +273,7 @@ func (f *filler) pages(t *testing.T) map[string]string {
 	draw("archive", views.ArchivePage(in.Sessions, ""))
 	draw("delete", views.DeletePage(s))
 	record := views.AuditEntry{ID: 1, Who: f.value("AuditEntry.Who"), Title: f.value("AuditEntry.Title"), Address: f.value("AuditEntry.Address"), What: "request decided", Decided: filled[approvals.Approval](f)}
-	draw("audit", views.AuditPage([]views.AuditEntry{record, {Title: f.value("AuditEntry.Title")}, {What: f.value("AuditEntry.What")}, {What: riskChosen, Title: f.value("AuditEntry.Title")}}, 1))
+	draw("audit", views.AuditPage([]views.AuditEntry{record, {Title: f.value("AuditEntry.Title")}, {What: f.value("AuditEntry.What")}, {What: views.AuditRisky, Title: f.value("AuditEntry.Title")}}, 1))
 	draw("audit entry", views.AuditEntryPage(record, []views.AuditEntry{record}))
 	settings := []state.Setting{*filled[state.Setting](f), *filled[state.Setting](f)}
 	settings[0].Open, settings[0].Turns = false, false // choices

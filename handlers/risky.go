@@ -10,9 +10,6 @@ import (
 	"nod/views"
 )
 
-// riskChosen is what the audit calls that somebody let an agent do more than usual.
-const riskChosen = "chose a risky setting"
-
 // settled reports whether the settings of a form may take effect, by StatusOK: nothing is
 // wrong with them, and for what is risky a person has proved, each time, to be there.
 // Otherwise it is the status of the page, and the fields say what is missing. Whatever
@@ -55,6 +52,6 @@ func (s *Server) recordRisky(c echo.Context, f views.Fields, id, called string) 
 		}
 	}
 	if list != nil {
-		s.record(c, device(c), riskChosen, id, strings.Join(list, ", ")+", for "+called)
+		s.record(c, device(c), views.AuditRisky, id, strings.Join(list, ", ")+", for "+called)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"nod/state"
 	"nod/state/journal"
+	"nod/views"
 )
 
 // risks are the entries of the audit about risky settings.
@@ -19,7 +20,7 @@ func (s *site) risks() (out []journal.AuditEntry) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if x.What == riskChosen {
+		if x.What == views.AuditRisky {
 			out = append(out, x)
 		}
 	}

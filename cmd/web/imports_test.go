@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"state/hub":                 {"state", "state/approvals", "state/crashpoint", "state/journal", "state/snapshot"},
 
 	"agentconn":              {"state"},
-	"agentconn/agenttest":    {"state", "state/schematest", "state/snapshot"}, // for tests only
+	"agentconn/agenttest":    {"state", "state/approvals", "state/risk", "state/schematest", "state/snapshot"}, // for tests only
 	"agentconn/codex":        {"agentconn", "agentconn/forms", "agentconn/plain", "state"},
 	"agentconn/copilot":      {"agentconn", "agentconn/copilot/keep", "agentconn/forms", "agentconn/plain", "state"},
 	"agentconn/copilot/keep": {"agentconn"},
