@@ -38,6 +38,7 @@ func FuzzR20Copilot(f *testing.F) {
 		})
 	}
 	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"brand.new","params":{}}`), uint64(0))
+	f.Add([]byte(`{"method":"session.lifecycle","params":{"type":"session.created","sessionId":"other"}}`), uint64(0)) // before nod has greeted
 	f.Add([]byte(`{"method":"session.event","params":{"sessionId":"s","event":{"id":"d","type":"tool.execution_start","data":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)+`}}}`), uint64(0))
 	f.Fuzz(func(t *testing.T, said []byte, seed uint64) {
 		for i := range uint64(8) {
