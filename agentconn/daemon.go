@@ -70,7 +70,8 @@ type record struct {
 // read and forgotten, so that no disk is filled and no write fails. The reader ends
 // with the program, so not when both are asked to end.
 const detach = `{ trap "" TERM; dd bs=4096 count=64 of="$1"; cat; } <&3 >/dev/null 2>&1 &
-shift
+umask "$2"
+shift 2
 "$@" </dev/null >/dev/null 3<&- & echo $!`
 
 // Silent is the error of a daemon that does not listen.
@@ -100,7 +101,7 @@ func (d Daemon) Start(ctx context.Context, env []string, path string, args ...st
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", detach, "sh", d.file(".log"), path}, args...)...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", detach, "sh", d.file(".log"), umask, path}, args...)...)
 	cmd.Env = env
 	cmd.Dir = "/"
 	cmd.Stderr, cmd.ExtraFiles = said, []*os.File{says}
@@ -286,7 +287,10 @@ func ignoreMissing(err error) error {
 // Listening reports whether somebody listens: a socket's file may be left of one
 // who did.
 func Listening(network, address string) bool {
-	c, err := net.DialTimeout(network, address, 300*time.Millisecond)
+	host, _, _ := net.SplitHostPort(address) // a path has none
+	d := Dialer(host)
+	d.Timeout = 300 * time.Millisecond
+	c, err := d.Dial(network, address)
 	if err != nil {
 		return false
 	}

@@ -38,11 +38,18 @@ type Manager struct {
 // link is the place of one adapter. Its goroutine makes the connections.
 type link struct {
 	adapter Adapter
-	needed  chan chan error // somebody waits for it to be up
+	needed  chan need // somebody waits for it
 
 	mu    sync.Mutex
 	conn  Conn   // nil unless ready
 	epoch string // of conn
+}
+
+// need is somebody who waits for a link to be up or, if anew is set and there is one
+// to a runtime that goes on without it, for the end of that one.
+type need struct {
+	answer chan error // has room for one
+	anew   bool
 }
 
 // NewManager returns a manager of links to what the adapters reach, in order of
@@ -51,7 +58,7 @@ func NewManager(sink Sink, adapters []Adapter, log *slog.Logger) *Manager {
 	ctx, stop := context.WithCancel(context.Background())
 	m := &Manager{sink: sink, log: log, ctx: ctx, stop: stop}
 	for _, a := range adapters {
-		m.links = append(m.links, &link{adapter: a, needed: make(chan chan error)})
+		m.links = append(m.links, &link{adapter: a, needed: make(chan need)})
 	}
 	return m
 }
@@ -80,7 +87,8 @@ func (m *Manager) tend(l *link) {
 	for {
 		next := time.NewTimer(pause)
 		select {
-		case wants = <-l.needed:
+		case n := <-l.needed:
+			wants = n.answer
 		case <-next.C:
 			wants = nil
 		case <-m.ctx.Done():
@@ -154,6 +162,7 @@ func (m *Manager) connect(l *link, wants chan error, failing bool) (found Found,
 	})
 	patience := time.NewTimer(startTimeout)
 	defer patience.Stop()
+	needed := l.needed
 	for {
 		select {
 		case found = <-ready:
@@ -166,11 +175,15 @@ func (m *Manager) connect(l *link, wants chan error, failing bool) (found Found,
 			} else {
 				m.report(l, state.LinkUp, found, found.Detail)
 			}
-		case w := <-l.needed:
-			if found.Epoch != "" {
-				w <- nil
-			} else {
-				waiting = append(waiting, w)
+		case n := <-needed:
+			switch {
+			case found.Epoch == "":
+				waiting = append(waiting, n.answer)
+			case n.anew && found.Lasting:
+				waiting, needed = append(waiting, n.answer), nil
+				abandon()
+			default:
+				n.answer <- nil
 			}
 		case <-patience.C:
 			if len(ready) > 0 {
@@ -286,24 +299,47 @@ func (m *Manager) reach(ctx context.Context, provider string) (Conn, error) {
 	if _, err := l.adapter.Find(); err != nil {
 		return nil, err
 	}
-	result := make(chan error, 1)
-	select {
-	case l.needed <- result:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-m.ctx.Done():
-		return nil, errDown
-	}
-	select {
-	case err := <-result:
-		if err != nil {
-			return nil, err
-		}
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := m.ask(ctx, l, false); err != nil {
+		return nil, err
 	}
 	if c, _ := l.get(); c != nil {
 		return c, nil
 	}
 	return nil, errDown
+}
+
+// ask waits until a link is up; if anew is set, until a connection that can be made
+// again has ended.
+func (m *Manager) ask(ctx context.Context, l *link, anew bool) error {
+	n := need{make(chan error, 1), anew}
+	select {
+	case l.needed <- n:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.ctx.Done():
+		return errDown
+	}
+	select {
+	case err := <-n.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Connect makes the link of that key now. One that is up is made anew if the runtime
+// goes on without it; else it stays, since what runs on it would end with it.
+func (m *Manager) Connect(ctx context.Context, key string) error {
+	i := slices.IndexFunc(m.links, func(l *link) bool { return l.adapter.Key() == key })
+	if i < 0 {
+		return &PublicError{Message: "There is no such agent here."}
+	}
+	l := m.links[i]
+	if _, err := l.adapter.Find(); err != nil {
+		return err
+	}
+	if c, _ := l.get(); c != nil {
+		_ = m.ask(ctx, l, true) // how the old one ended does not matter
+	}
+	return m.ask(ctx, l, false)
 }

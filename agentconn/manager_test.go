@@ -193,3 +193,35 @@ func TestNobodyThere(t *testing.T) {
 		}
 	})
 }
+
+// TestC53ConnectAgain makes a link by hand: one that is lost at once, and one that is
+// up anew if its runtime goes on without it.
+func TestC53ConnectAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		p     *place
+		dials int
+	}{
+		"lasting":   {&place{running: true, lasting: true}, 2},
+		"a child":   {&place{running: true}, 1},
+		"not there": {&place{}, 1},
+	} {
+		with(t, c.p, func(m *Manager, e *ear) {
+			if err := m.Connect(context.Background(), "k"); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if got := e.last(); got.Status != state.LinkUp || c.p.dials != c.dials {
+				t.Errorf("%s: it is %s after %d connections", name, got.Status, c.p.dials)
+			}
+			c.p.set(func() { c.p.refuses = true })
+			c.p.cut <- struct{}{}
+			synctest.Wait()
+			var p *PublicError
+			if err := m.Connect(context.Background(), "k"); !errors.As(err, &p) || p.Message != "It refuses." {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := m.Connect(context.Background(), "other"); !errors.As(err, &p) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}

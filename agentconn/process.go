@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -53,6 +54,14 @@ type Process struct {
 	last string // newest line on stderr
 }
 
+// umask is the one that nod was started with. nod has another for its own files; what an
+// agent makes in a person's folders is as they want it.
+var umask = func() string {
+	was := syscall.Umask(0o077)
+	syscall.Umask(was)
+	return fmt.Sprintf("%04o", was)
+}()
+
 // StartProcess starts path, an absolute path, with the allowed part of nod's
 // environment; env names further variables to pass on. The program is ended when
 // ctx ends. The caller reads Stdout to its end and then calls Wait.
@@ -60,12 +69,15 @@ func StartProcess(ctx context.Context, log *slog.Logger, path string, args, env 
 	if !filepath.IsAbs(path) {
 		return nil, errors.New("agentconn: the path of a program must be absolute: " + path)
 	}
+	if _, err := exec.LookPath(path); err != nil { // or the shell would say so, in its own words
+		return nil, err
+	}
 	stdinR, stdinW, err1 := os.Pipe()
 	stdoutR, stdoutW, err2 := os.Pipe()
 	stderrR, stderrW, err3 := os.Pipe()
 	theirs, ours := []*os.File{stdinR, stdoutW, stderrW}, []*os.File{stdinW, stdoutR, stderrR}
 	err := errors.Join(err1, err2, err3)
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", `umask "$0" && exec "$@"`, umask, path}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdinR, stdoutW, stderrW
 	cmd.Env = ChildEnv(env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -180,6 +192,11 @@ func (p *Process) Wait() (ended error, lastWords string) {
 
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
+// MaxMessage bounds, in bytes, one message of an agent. Lines of 1 MB are ordinary:
+// Codex cuts a command's output there. The images that go along with a message of
+// nod's come back in one of 14 MB.
+const MaxMessage = 16 << 20
+
 // ReadLine reads up to and including the next newline and returns the line
 // without it. A line longer than limit is read to its end but only its first
 // limit bytes are kept, and cut is true. err is io.EOF at the end, where a last
@@ -189,10 +206,9 @@ func ReadLine(r *bufio.Reader, limit int) (line []byte, cut bool, err error) {
 		chunk, err := r.ReadSlice('\n')
 		if room := limit - len(line); len(chunk) > room+1 {
 			cut = true
-			line = append(line, chunk[:max(0, room)]...)
-		} else {
-			line = append(line, chunk...)
+			chunk = chunk[:max(0, room)]
 		}
+		line = append(grown(line, len(chunk), limit), chunk...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -201,4 +217,32 @@ func ReadLine(r *bufio.Reader, limit int) (line []byte, cut bool, err error) {
 		}
 		return line, cut, err
 	}
+}
+
+// ReadMessage reads to the end of r, and keeps at most limit bytes; cut says that
+// there were more.
+func ReadMessage(r io.Reader, limit int) (msg []byte, cut bool, err error) {
+	for len(msg) < limit {
+		msg = grown(msg, 512, limit)
+		n, err := r.Read(msg[len(msg):min(cap(msg), limit)])
+		msg = msg[:len(msg)+n]
+		if errors.Is(err, io.EOF) {
+			return msg, false, nil
+		} else if err != nil {
+			return nil, false, err
+		}
+	}
+	rest, err := io.Copy(io.Discard, r)
+	return msg, rest > 0, err
+}
+
+// grown makes room for n bytes more. It grows fourfold, up to limit, so that a message
+// of any length costs no more than twice the limit.
+func grown(b []byte, n, limit int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	more := make([]byte, len(b), len(b)+max(n, min(3*len(b), limit-len(b))))
+	copy(more, b)
+	return more
 }

@@ -25,6 +25,7 @@ func onPath(t *testing.T, script string) string {
 // TestWrongAgents: what is wrong with an agent stands on the page and in the
 // log, with what to do; what was typed is kept, and no session is left behind.
 func TestWrongAgents(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ script, says string }{
 		"dies at once":     {"echo 'licence expired' >&2; exit 3", "licence expired"},
 		"prints rubbish":   {"while echo 'Hello, I am another codex'; do :; done", "printed something that is not Codex"},
@@ -48,6 +49,7 @@ func TestWrongAgents(t *testing.T) {
 // TestNoAgent offers the demo, which plays to its end in the browser: every kind
 // of card there is.
 func TestNoAgent(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	b := newBrowser(t, phone)
 	b.loggedIn(w, false)
@@ -61,7 +63,7 @@ func TestNoAgent(t *testing.T) {
 			break
 		}
 		id := eval[string](b, "document.querySelector('.card').id")
-		b.click(".card .approve:not(.more-than-once)")
+		b.approve(".card .approve:not(.more-than-once)")
 		b.until("the next thing", "!document.getElementById('"+id+"')?.querySelector('form')")
 		if eval[bool](b, "Boolean(document.querySelector('.halt .stop')) && document.querySelectorAll('.prose table').length > 0") {
 			b.click(".halt .stop") // the long tail
@@ -78,6 +80,7 @@ func TestNoAgent(t *testing.T) {
 // TestR2RebindingInTheBrowser: a name of somebody else's that points here gets
 // nothing.
 func TestR2RebindingInTheBrowser(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	b := newBrowser(t, desk)
 	b.goTo(strings.Replace(w.base, "127.0.0.1", "evil.test", 1) + "/login")
@@ -86,6 +89,7 @@ func TestR2RebindingInTheBrowser(t *testing.T) {
 
 // TestUnknownSession is a page with a way home.
 func TestUnknownSession(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	b := newBrowser(t, phone)
 	b.loggedIn(w, false)
@@ -99,6 +103,7 @@ func TestUnknownSession(t *testing.T) {
 // sends nod's cookie along, knows all of a request, and can neither answer it, nor read
 // a page, nor open a stream.
 func TestR3AnotherPort(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)

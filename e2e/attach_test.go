@@ -22,6 +22,7 @@ import (
 // nod has started goes on; the nod that comes next shows the same card, takes the
 // answer, and the turn ends as if nothing had been.
 func TestRestartGoesOn(t *testing.T) {
+	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -71,6 +72,7 @@ var approvalPath = regexp.MustCompile(`/approvals/[A-Z0-9]+`)
 // TestRestartMissesNothing stops nod in the middle of a turn, which ends while
 // there is none: the next nod shows all of it.
 func TestRestartMissesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	_, page := w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"script:slowcmd"}})
@@ -91,6 +93,7 @@ func TestRestartMissesNothing(t *testing.T) {
 
 // TestAgents lists and ends what goes on without nod.
 func TestAgents(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agents := func(args ...string) string {
 		t.Helper()
@@ -245,6 +248,7 @@ const escaping = `/bin/bash -lc 'touch escaped.txt && ls escaped.txt'`
 // TestTerminal watches a codex that a person has started in a terminal, answers
 // for it, sees what is answered there, and finishes what a closed terminal began.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.trust(w.folder)
 	b := newBrowser(t, desk)
@@ -317,6 +321,7 @@ func TestTerminal(t *testing.T) {
 // TestOldTerminal does the same with Codex 0.122, whose terminal joins a server
 // that the owner has started on a WebSocket.
 func TestOldTerminal(t *testing.T) {
+	t.Parallel()
 	old := oldCodex(t)
 	w := worldOf(t, filepath.Dir(old))
 	address := freeAddress(t)
@@ -377,6 +382,7 @@ func freeAddress(t *testing.T) string {
 // TestOldRestart: Codex 0.122 listens on no socket, so it ends with nod, and the
 // page says so.
 func TestOldRestart(t *testing.T) {
+	t.Parallel()
 	w := worldOf(t, filepath.Dir(oldCodex(t)))
 	w.start()
 	c := w.client()

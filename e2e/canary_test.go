@@ -49,6 +49,9 @@ func (w *world) watched() {
 		for _, found := range w.inClear() {
 			w.t.Errorf("R35: in clear stands %s", found)
 		}
+		for _, found := range w.forOthers() {
+			w.t.Errorf("R23: others may use %s", found)
+		}
 	})
 	key := rand.Text()
 	w.secret("the key of a provider in the environment", key)
@@ -117,9 +120,73 @@ func (w *world) inClear() (found []string) {
 	return found
 }
 
+// forOthers lists what of the data folder other users may use: files, folders, sockets.
+// What is gone meanwhile is none of it.
+func (w *world) forOthers() (found []string) {
+	_ = filepath.WalkDir(w.data, func(path string, _ fs.DirEntry, _ error) error {
+		// What a link leads to counts: Codex's socket may be elsewhere, for its name's length.
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+			found = append(found, path+" "+info.Mode().String())
+		}
+		return nil
+	})
+	return found
+}
+
+// TestR23TheHarnessFinds: the look at modes that all tests end with can fail.
+func TestR23TheHarnessFinds(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, t.TempDir())
+	w.client()
+	if found := w.forOthers(); len(found) > 0 {
+		t.Errorf("it finds %q", found)
+	}
+	file := filepath.Join(w.data, "left")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if found := w.forOthers(); len(found) != 1 {
+		t.Errorf("it finds %q", found)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestR35CommandsAreNotLogged: what an agent wants to run, and what a person says to it,
+// is in the log of no level that one runs nod with.
+func TestR35CommandsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	w, p := newPuppetWorld(t)
+	c := w.client()
+	w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"say-canary"}})
+	s := p.scene()
+	session := newest(t, w, c)
+	answer, resolved := s.askToRun("c1", "echo command-canary")
+	w.untilPage(c, session, "command-canary")
+	_, page := w.get(c, session)
+	form := url.Values{"option": {"decline"}, "confirmed": {"yes"}, "seen": {"yes"}, "reason": {"reason-canary"}}
+	for _, name := range []string{"digest", "nonce"} {
+		form.Set(name, regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(page)[1])
+	}
+	if status, page := w.post(c, regexp.MustCompile(`action="(/approvals/[^"]+)"`).FindStringSubmatch(page)[1], form); status != http.StatusOK {
+		t.Fatalf("%d %s", status, page)
+	}
+	<-answer
+	resolved()
+	w.untilPage(c, "/audit", "confirmed by the agent")
+	if log := w.nod.said(); strings.Contains(log, "-canary") || !strings.Contains(log, "started") && !strings.Contains(log, "msg=") {
+		t.Errorf("it logs:\n%s", log)
+	}
+}
+
 // TestR35SecretAnswer gives an agent a secret, with everything logged: it reaches
 // the agent, and the harness finds it nowhere, like the login and the cookies.
 func TestR35SecretAnswer(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	key := "c4n4ry-" + rand.Text()
 	w.secret("the answer to a secret question", key)
@@ -176,6 +243,7 @@ func newest(t *testing.T, w *world, c *http.Client) string {
 
 // TestR35TheHarnessFinds: the search that all tests end with can fail.
 func TestR35TheHarnessFinds(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, t.TempDir())
 	c := w.client()
 	w.nod.kill(syscall.SIGTERM)

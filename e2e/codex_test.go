@@ -21,6 +21,7 @@ const exactCommand = `/bin/bash -lc 'ls -la && echo done > out.txt && cat out.tx
 // output, and the answer as HTML. The page complains of nothing, and a reload
 // shows what was streamed.
 func TestApprove(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -74,6 +75,7 @@ func (b *browser) sameAfterReload() {
 }
 
 func TestDeny(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, phone)
 	b.loggedIn(w, false)
@@ -93,6 +95,7 @@ func TestDeny(t *testing.T) {
 // TestReloadInTheMiddle cuts in while text streams: the page that is loaded then
 // shows what was streamed, goes on, and ends the same.
 func TestReloadInTheMiddle(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -121,6 +124,7 @@ func TestReloadInTheMiddle(t *testing.T) {
 // TestWithoutJavaScript does the same by forms alone. Approve leads over a page
 // that shows the whole command above its button.
 func TestWithoutJavaScript(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	l := phone
 	l.noJS = true
@@ -155,6 +159,7 @@ func TestWithoutJavaScript(t *testing.T) {
 
 // TestKill9OfNod finds a finished session whole after nod was killed.
 func TestKill9OfNod(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	_, page := w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"script:hello"}})
@@ -194,6 +199,7 @@ func transcriptOf(t *testing.T, w *world, c *http.Client, path string) string {
 // TestKill9OfCodex kills the agent in a turn: within a second the page says that
 // the link is lost and what that means; nothing runs on.
 func TestKill9OfCodex(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -227,6 +233,7 @@ func TestKill9OfCodex(t *testing.T) {
 
 // TestModelErrors shows what went wrong with the model, as a sentence of the turn.
 func TestModelErrors(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	for script, want := range map[string]string{"err429": "429 Too Many Requests", "err500": "This turn failed.", "cut": "stream disconnected before completion"} {
@@ -237,6 +244,7 @@ func TestModelErrors(t *testing.T) {
 
 // TestFileChange approves two edits, each shown as a diff before it is made.
 func TestFileChange(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, phone)
 	b.loggedIn(w, false)
@@ -256,6 +264,7 @@ func TestFileChange(t *testing.T) {
 // TestParallel answers two requests that wait at once, the second one first, and
 // allows one for the whole session, which is asked twice.
 func TestParallel(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -277,6 +286,7 @@ func TestParallel(t *testing.T) {
 
 // TestLongAnswer streams 5,000 pieces without losing or doubling one.
 func TestLongAnswer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -292,6 +302,7 @@ func TestLongAnswer(t *testing.T) {
 
 // TestHostile has the agent write what would take over a careless page.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -316,6 +327,7 @@ func TestHostile(t *testing.T) {
 
 // TestFirstLoad weighs the session page: HTML, style and script, all from here.
 func TestFirstLoad(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, phone)
 	b.loggedIn(w, false)

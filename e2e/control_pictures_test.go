@@ -8,6 +8,7 @@ import (
 
 // TestControlPictures draws the pages by which a person controls Codex.
 func TestControlPictures(t *testing.T) {
+	t.Parallel()
 	dir := picturesFolder(t)
 	w := newWorld(t)
 	a := openAlbum(t, w, dir)
@@ -17,7 +18,7 @@ func TestControlPictures(t *testing.T) {
 	w.post(c, done+"/messages", url.Values{"text": {"script:messages"}})
 	w.untilPage(c, done, "all in order")
 	w.untilPage(c, done, ">Send<")
-	busy := w.begin(c, "script:wait", "set.codex.sandbox", "danger-full-access", "sure.codex.sandbox", "danger-full-access")
+	busy := w.begin(c, "script:wait", "set.codex.sandbox", "danger-full-access", "sure.codex.sandbox", "danger-full-access", "code", w.code())
 	w.untilPage(c, busy, "Queue<")
 	w.post(c, busy+"/messages", url.Values{"text": {"Then run the tests of the whole module, and not only those of the package that you have changed; write what fails into a table.\nAnd be quick."}, "how": {"queue"}})
 	w.post(c, busy+"/messages", url.Values{"text": {"Then commit it."}, "how": {"queue"}})

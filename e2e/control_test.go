@@ -32,13 +32,14 @@ func (w *world) begin(c *http.Client, prompt string, more ...string) string {
 // TestNewSessionWithSettings starts with a model, an effort and another sandbox,
 // and changes the effort with a message.
 func TestNewSessionWithSettings(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	_, page := w.post(c, "/new", url.Values{"provider": {"codex"}, "folder": {w.folder}, "prompt": {"script:hello"}, "set.codex.sandbox": {"danger-full-access"}})
 	if !strings.Contains(page, "Tick the box") || !strings.Contains(page, "script:hello") {
 		t.Fatalf("a risk is taken without a question:\n%s", page)
 	}
-	path := w.begin(c, "script:hello", "set.codex.model", "gpt-5.5", "set.codex.effort", "low", "set.codex.sandbox", "read-only", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:hello", "set.codex.model", "gpt-5.5", "set.codex.effort", "low", "set.codex.sandbox", "read-only", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, ">Send<")
 	_, page = w.get(c, path)
 	for _, want := range []string{"gpt-5.5", "Reasoning effort: <bdi>low", "Sandbox: <bdi>Read only", "When it asks you: <bdi>Never"} {
@@ -56,9 +57,10 @@ func TestNewSessionWithSettings(t *testing.T) {
 
 // TestSteer says something to a turn that runs.
 func TestSteer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
-	path := w.begin(c, "script:steer", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:steer", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, "waiting 2")
 	if _, page := w.post(c, path+"/messages", url.Values{"text": {"mind the gap"}, "how": {"steer"}}); !strings.Contains(page, "mind the gap") {
 		t.Errorf("what was said is not shown:\n%s", page)
@@ -77,9 +79,10 @@ func TestSteer(t *testing.T) {
 // TestQueue has messages wait until the turn has completed; after one that was
 // stopped they wait for a person, also over a restart.
 func TestQueue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
-	path := w.begin(c, "script:slowcmd", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:slowcmd", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, "tick 1")
 	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}, "how": {"queue"}})
 	w.post(c, path+"/messages", url.Values{"text": {"script:slow"}, "how": {"queue"}})
@@ -105,6 +108,7 @@ func TestQueue(t *testing.T) {
 
 // TestOperations renames, forks, compacts and reviews, and archives.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
 	path := w.begin(c, "script:hello")
@@ -158,9 +162,10 @@ func TestOperations(t *testing.T) {
 
 // TestOlderSessions lists what Codex has kept, and opens one of it.
 func TestOlderSessions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.client()
-	path := w.begin(c, "script:command", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:command", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, ">Send<")
 	_, page := w.get(c, "/older?agent=codex")
 	if !strings.Contains(page, "In nod") {
@@ -193,6 +198,7 @@ func TestOlderSessions(t *testing.T) {
 
 // TestJoinFromATerminal types the command that the session's page shows.
 func TestJoinFromATerminal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.trust(w.folder)
 	b := newBrowser(t, desk)
@@ -233,9 +239,10 @@ func oldWorld(t *testing.T) *world {
 
 // TestControlOfOldCodex does with 0.122 what it can do.
 func TestControlOfOldCodex(t *testing.T) {
+	t.Parallel()
 	w := oldWorld(t)
 	c := w.client()
-	path := w.begin(c, "script:steer", "set.codex.effort", "low", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never")
+	path := w.begin(c, "script:steer", "set.codex.effort", "low", "set.codex.approvalPolicy", "never", "sure.codex.approvalPolicy", "never", "code", w.code())
 	w.untilPage(c, path, "waiting 3") // of the first it may say nothing
 	w.post(c, path+"/messages", url.Values{"text": {"mind the gap"}, "how": {"steer"}})
 	w.post(c, path+"/messages", url.Values{"text": {"script:hello"}, "how": {"queue"}})

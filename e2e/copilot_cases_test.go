@@ -46,7 +46,12 @@ func (w *world) decide(c *http.Client, path string, options ...string) {
 			for _, m := range hiddenField.FindAllStringSubmatch(card, -1) {
 				form.Set(m[1], m[2])
 			}
-			if status, page := w.post(c, action, form); status != http.StatusOK {
+			status, page := w.post(c, action, form)
+			if strings.Contains(page, `name="code"`) {
+				form.Set("code", w.code())
+				status, page = w.post(c, action, form)
+			}
+			if status != http.StatusOK {
 				w.t.Fatalf("%s: %d %s", action, status, page)
 			}
 		}
@@ -119,6 +124,7 @@ func (w *world) exported(id string) []string {
 
 // TestCopilotCases goes through what the real CLI does, on one nod.
 func TestCopilotCases(t *testing.T) {
+	t.Parallel()
 	requests := filepath.Join(t.TempDir(), "requests.jsonl")
 	w := copilotWorld(t, "-requests", requests)
 	mcp := filepath.Join(t.TempDir(), "fakemcp")
@@ -314,6 +320,7 @@ func (s sharedServer) join(ctx context.Context, path string) *sdk.Session {
 // TestCopilotSecondClient: another client of the same server answers first, and the
 // card says so.
 func TestCopilotSecondClient(t *testing.T) {
+	t.Parallel()
 	w := newSharedServer(t)
 	c := w.client()
 	w.untilPage(c, "/", "Copilot at 127.0.0.1:"+w.port)

@@ -22,7 +22,7 @@ import (
 // beginFreely begins a session of Copilot that asks nothing.
 func (w *world) beginFreely(c *http.Client, prompt string, more ...string) string {
 	w.t.Helper()
-	f := url.Values{"provider": {"copilot"}, "folder": {w.folder}, "prompt": {prompt}, "set.copilot.permissions": {"allow-all"}, "sure.copilot.permissions": {"allow-all"}}
+	f := url.Values{"provider": {"copilot"}, "folder": {w.folder}, "prompt": {prompt}, "set.copilot.permissions": {"allow-all"}, "sure.copilot.permissions": {"allow-all"}, "code": {w.code()}}
 	for i := 0; i+1 < len(more); i += 2 {
 		f.Set(more[i], more[i+1])
 	}
@@ -36,6 +36,7 @@ func (w *world) beginFreely(c *http.Client, prompt string, more ...string) strin
 
 // TestCopilotSettings: a session takes what was chosen for it, and for a message.
 func TestCopilotSettings(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	w.start()
 	c := w.client()
@@ -68,6 +69,7 @@ func TestCopilotSettings(t *testing.T) {
 // TestCopilotQueue: what waits is edited, said to the turn, and sent when that has
 // completed.
 func TestCopilotQueue(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	w.start()
 	c := w.client()
@@ -93,6 +95,7 @@ func TestCopilotQueue(t *testing.T) {
 
 // TestCopilotSteer: what is said while a command runs reaches the model in the same turn.
 func TestCopilotSteer(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	w.start()
 	c := w.client()
@@ -114,6 +117,7 @@ func TestCopilotSteer(t *testing.T) {
 // TestCopilotStop: what waits stays for a person, unless the stop is for all of it. What
 // was said to the turn and not taken waits too.
 func TestCopilotStop(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	w.start()
 	c := w.client()
@@ -136,6 +140,7 @@ func TestCopilotStop(t *testing.T) {
 // TestCopilotOthersQueue: what another client has queued at Copilot shows, and can be
 // taken out or said to the turn. A stop does not drop it, unless it is for all of it.
 func TestCopilotOthersQueue(t *testing.T) {
+	t.Parallel()
 	w := newSharedServer(t)
 	c := w.client()
 	path := w.beginWith(c, w.provider, "script:slow")
@@ -205,6 +210,7 @@ func (w *world) untilNot(c *http.Client, path, text string) {
 
 // TestCopilotOperations renames, compacts, forks and deletes.
 func TestCopilotOperations(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	w.start()
 	c := w.client()
@@ -239,6 +245,7 @@ func TestCopilotOperations(t *testing.T) {
 
 // TestCopilotAttachments: files and images reach the model, chosen in a browser.
 func TestCopilotAttachments(t *testing.T) {
+	t.Parallel()
 	requests := filepath.Join(t.TempDir(), "requests")
 	w := copilotWorld(t, "-requests", requests)
 	w.start()
@@ -290,6 +297,7 @@ func TestCopilotAttachments(t *testing.T) {
 
 // TestCopilotControlPictures draws the pages by which a person controls Copilot.
 func TestCopilotControlPictures(t *testing.T) {
+	t.Parallel()
 	dir := picturesFolder(t)
 	w := copilotWorld(t)
 	w.start()

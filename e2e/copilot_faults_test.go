@@ -32,6 +32,7 @@ func (w *world) killAgent(name string) {
 // TestCopilotKilled: its server is killed in the middle of two turns. Both end and say
 // so, and the sessions go on with the next message, which starts it again.
 func TestCopilotKilled(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	w.start()
 	c := w.client()
@@ -64,6 +65,7 @@ func TestCopilotKilled(t *testing.T) {
 // TestCopilotTrust: the hooks of a folder run only if a person has told Copilot to trust
 // it.
 func TestCopilotTrust(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	hooks := filepath.Join(w.folder, ".github", "hooks")
 	if err := os.MkdirAll(hooks, 0o755); err != nil {

@@ -32,6 +32,7 @@ func (w *world) onlySession(b *browser) string {
 // TestCopilotTerminal: a terminal that serves is answered from the browser, and what is
 // answered in it ends the card.
 func TestCopilotTerminal(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	address := freeAddress(t)
 	w.config = filepath.Join(t.TempDir(), "config.toml")
@@ -70,6 +71,7 @@ func TestCopilotTerminal(t *testing.T) {
 // TestCopilotPlainTerminal: a terminal that does not serve is watched, and its session
 // goes on in nod once it is closed.
 func TestCopilotPlainTerminal(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	w.start()
 	b := newBrowser(t, phone)

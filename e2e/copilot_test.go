@@ -56,6 +56,7 @@ func (w *world) beginWith(c *http.Client, provider, prompt string) string {
 
 // TestCopilotShell: the whole way in a browser.
 func TestCopilotShell(t *testing.T) {
+	t.Parallel()
 	w := copilotWorld(t)
 	w.start()
 	c := w.client()
@@ -79,6 +80,7 @@ func TestCopilotShell(t *testing.T) {
 // while it writes. The turn goes on, with the same card, and nothing is missing or
 // there twice.
 func TestCopilotRestart(t *testing.T) {
+	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			w := copilotWorld(t)

@@ -64,13 +64,7 @@ func TestCrash(t *testing.T) {
 			t.Logf("to see it again: NOD_CRASH_SEED=%d NOD_CRASH_ROUNDS=%d", seed, rounds)
 		}
 	}()
-	dir := t.TempDir()
-	nod, agent := filepath.Join(dir, "nod"), filepath.Join(dir, "fakeagent")
-	for _, args := range [][]string{{"-tags", "crashpoint", "-o", nod, "nod/cmd/web"}, {"-o", agent, "nod/e2e/fakeagent"}} {
-		if out, err := exec.Command("go", append([]string{"build"}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-	}
+	nod, agent := buildCrashing(t)
 	sum := summary{kills: map[string]int{}}
 	page := newBrowser(t, desk)
 	fresh := page.tab()
@@ -91,6 +85,19 @@ func TestCrash(t *testing.T) {
 			}
 		}
 	}
+}
+
+// buildCrashing builds a nod that dies where it is told to, and an agent for it.
+func buildCrashing(t *testing.T) (nod, agent string) {
+	t.Helper()
+	dir := t.TempDir()
+	nod, agent = filepath.Join(dir, "nod"), filepath.Join(dir, "fakeagent")
+	for _, args := range [][]string{{"-tags", "crashpoint", "-o", nod, "nod/cmd/web"}, {"-o", agent, "nod/e2e/fakeagent"}} {
+		if out, err := exec.Command("go", append([]string{"build"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	return nod, agent
 }
 
 func envNumber(t *testing.T, name string, otherwise int64) int64 {
@@ -156,8 +163,9 @@ func (c *crasher) must(err error) {
 	}
 }
 
-// series is one data folder, one session, one open page, and n kills.
-func (c *crasher) series(n int) {
+// settle prepares one data folder, and a nod that has a session in it. It dies at
+// label, or not if that is "".
+func (c *crasher) settle(label string) {
 	dir := c.t.TempDir()
 	c.data, c.folder, c.config, c.agentLogPath = filepath.Join(dir, "data"), c.t.TempDir(), filepath.Join(dir, "config.toml"), filepath.Join(dir, "agent.log")
 	c.listen = quietPort(c.t, c.dice)
@@ -173,8 +181,8 @@ func (c *crasher) series(n int) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 
-	c.start("")
-	defer func() { c.nod.kill(syscall.SIGTERM) }()
+	c.start(label)
+	c.t.Cleanup(func() { c.nod.kill(syscall.SIGTERM) })
 	if status, _, err := c.post("/login", url.Values{"token": {c.link}}); err != nil || status != http.StatusSeeOther {
 		c.fatal("login: %d %v", status, err)
 	}
@@ -184,6 +192,12 @@ func (c *crasher) series(n int) {
 	}
 	c.path, _, _ = strings.Cut(at, "#")
 	c.did.messages["message 0"] = true
+}
+
+// series is one data folder, one session, one open page, and n kills.
+func (c *crasher) series(n int) {
+	c.settle("")
+	defer func() { c.nod.kill(syscall.SIGTERM) }()
 	out, err := exec.Command(c.nodBinary, "login-url", "--config", c.config).Output()
 	c.must(err)
 	c.page.goTo(strings.TrimSpace(string(out)))

@@ -32,6 +32,7 @@ func (w *world) codexGroup() int {
 // TestFrozenCodex (C19) stops the agent's process in the middle of a turn: the page
 // says that it does not answer, and when it goes on, so does the page.
 func TestFrozenCodex(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -68,6 +69,7 @@ func (w *world) sharedServer(program, socket string) *exec.Cmd {
 // TestServerRestarted kills a server that others run in the middle of a turn, with
 // a request open, and starts it again: nod finds it, says what is gone, and goes on.
 func TestServerRestarted(t *testing.T) {
+	t.Parallel()
 	w := worldOf(t, codexDir)
 	socket := filepath.Join(t.TempDir(), "s")
 	program := filepath.Join(codexDir, "codex")
@@ -100,6 +102,7 @@ func TestServerRestarted(t *testing.T) {
 // TestAnotherVersion restarts a server as another version of Codex: nod says which
 // it is now, and the session goes on there.
 func TestAnotherVersion(t *testing.T) {
+	t.Parallel()
 	old := oldCodex(t)
 	w := worldOf(t, codexDir)
 	address := freeAddress(t)
@@ -137,6 +140,7 @@ func TestAnotherVersion(t *testing.T) {
 // TestTwentySessions runs twenty threads at once, each of which asks: the list is
 // right at every moment, and every request reaches its own session (C05).
 func TestTwentySessions(t *testing.T) {
+	t.Parallel()
 	const count = 20
 	w := newWorld(t)
 	c := w.client()
@@ -196,6 +200,7 @@ func TestTwentySessions(t *testing.T) {
 // TestC54Headless: on a machine without a screen or a terminal, a phone sees at a
 // glance what is alive and what has ended, also after a restart.
 func TestC54Headless(t *testing.T) {
+	t.Parallel()
 	w := worldOf(t, codexDir)
 	w.bare = true
 	w.start()
@@ -237,6 +242,7 @@ func TestC54Headless(t *testing.T) {
 // TestSubagent: a real sub-agent is a session of its own, whose request stands on
 // the page of the session that started it, also after nod was killed.
 func TestSubagent(t *testing.T) {
+	t.Parallel()
 	w := worldOf(t, codexDir)
 	w.configure("\n[features]\nmulti_agent_v2 = true\n")
 	w.start()

@@ -9,6 +9,7 @@ import (
 // TestR19SVGOpenedDirectly: a picture with a script in it, which an agent wants to write,
 // is text at the address where it stands as it came.
 func TestR19SVGOpenedDirectly(t *testing.T) {
+	t.Parallel()
 	const svg = `<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><script>alert(1)</script><image href="http://evil.test/x.png"/></svg>`
 	w, p := newPuppetWorld(t)
 	c := w.observer()

@@ -16,7 +16,7 @@ import (
 // cantWrite is how pages begin to say that the disk is full.
 const cantWrite = "nod cannot write to its data folder"
 
-var cardForm = regexp.MustCompile(`action="/approvals/(\w+)"[^>]*>\s*<input type="hidden" name="from" value="\w+">\s*<input type="hidden" name="digest" value="(\w+)">\s*<input type="hidden" name="nonce" value="(\w+)"`)
+var cardForm = regexp.MustCompile(`action="/approvals/(\w+)"[^>]*>\s*(?:<button disabled hidden></button>\s*)?<input type="hidden" name="from" value="\w+">\s*<input type="hidden" name="digest" value="(\w+)">\s*<input type="hidden" name="nonce" value="(\w+)"`)
 
 // pending returns the form of the first card of a page.
 func (w *world) pending(c *http.Client, path string) (address string, form url.Values) {
@@ -34,6 +34,7 @@ func (w *world) pending(c *http.Client, path string) (address string, form url.V
 // and stopped, nothing can be approved, each page says why, and when there is room
 // again all of it is recorded, without a restart.
 func TestP7DiskFull(t *testing.T) {
+	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1500k"); err != nil {
 		t.Skipf("a small disk cannot be mounted here, which takes root: %v", err)

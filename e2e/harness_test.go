@@ -182,7 +182,7 @@ func (p *process) kill(s syscall.Signal) {
 type world struct {
 	t      *testing.T
 	nod    *process
-	base   string // http://127.0.0.1:port
+	base   string // http://127.0.0.1:port, and the path below which nod is
 	login  string // link
 	data   string
 	folder string   // for sessions
@@ -197,7 +197,7 @@ type world struct {
 	secrets *secrets // shared by its copies
 }
 
-var loginLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/login#k=\S+`)
+var loginLine = regexp.MustCompile(`(https?://\S+)/login#k=\S+`)
 
 // newWorld starts a scripted model and a nod whose Codex uses it.
 func newWorld(t *testing.T) *world {
@@ -290,13 +290,27 @@ func (w *world) start() {
 // mintLogin gets another login link.
 func (w *world) mintLogin() string {
 	w.t.Helper()
-	out, err := exec.Command(nodBinary, "login-url", "--data", w.data, "--listen", strings.TrimPrefix(w.base, "http://"), "--config", os.DevNull).Output()
+	out, err := exec.Command(nodBinary, "login-url", "--data", w.data, "--config", cmp.Or(w.config, os.DevNull)).Output()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.loginSecret(string(out))
 	return strings.TrimSpace(string(out))
 }
+
+// code is what nod prints for its owner to show that it is they.
+func (w *world) code() string {
+	w.t.Helper()
+	out, err := exec.Command(nodBinary, "verify", "--data", w.data, "--config", os.DevNull).Output()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	code := verifyCode.FindString(string(out))
+	w.secret("a code that shows who one is", code)
+	return code
+}
+
+var verifyCode = regexp.MustCompile(`[A-Z2-7]{4}-[A-Z2-7]{4}`)
 
 // client returns an HTTP client that has logged in.
 func (w *world) client() *http.Client {
@@ -381,6 +395,7 @@ type browser struct {
 type look struct {
 	width, height int64
 	dark, noJS    bool
+	anyCert       bool // takes certificates that sign themselves
 }
 
 var (
@@ -396,6 +411,9 @@ func newBrowser(t *testing.T, l look) *browser {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("host-resolver-rules", "MAP evil.test 127.0.0.1"),
+	}
+	if l.anyCert {
+		opts = append(opts, chromedp.Flag("ignore-certificate-errors", true))
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)
@@ -415,6 +433,8 @@ func newBrowser(t *testing.T, l look) *browser {
 		second(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 		})),
+		// As in a window that somebody uses: the first click gives it no focus.
+		second(chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})),
 		second(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noJS})),
 		second(chromedp.Call(ctx, log.Enable, cdp.Empty{})),
 	} {
@@ -510,9 +530,39 @@ func (b *browser) goTo(address string) {
 	b.do(chromedp.Navigate(address))
 }
 
+// click clicks on the first element of a selector. One that approves is brought into
+// view and waited for: a card has to stand still for a moment first.
 func (b *browser) click(selector string) {
 	b.t.Helper()
+	b.run("window.aim = null")
+	b.until("a button that can be used", fmt.Sprintf(`(e => {
+		if (!e?.matches('.approve')) return true;
+		if (window.aim !== e) { e.scrollIntoViewIfNeeded(); window.aim = e; window.calm = 0; }
+		window.calm = e.ariaDisabled ? 0 : window.calm + 1;
+		return window.calm > 8; // longer than the page needs to see that it has moved
+	})(document.querySelector(%q))`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// approve approves on a card, and on the page that shows all of it once more if its end
+// was not in view for long enough.
+func (b *browser) approve(selector string) {
+	b.t.Helper()
+	card := eval[string](b, fmt.Sprintf("document.querySelector(%q).closest('.card').id", selector))
+	b.click(selector)
+	b.until("the next thing", fmt.Sprintf("!document.getElementById(%q)?.querySelector('form')", card))
+	if eval[bool](b, "Boolean(document.querySelector('main.narrow .approve'))") {
+		b.click("main.narrow .approve")
+		b.until("the session", "document.querySelector('#page[data-session]')")
+	}
+}
+
+// prove gives a code on the page that asks for one, and so approves something risky.
+func (b *browser) prove(w *world) {
+	b.t.Helper()
+	b.until("the page that asks for a proof", "document.querySelector('.proof #code')")
+	b.fill("#code", w.code())
+	b.click("main.narrow .approve")
 }
 
 func (b *browser) fill(selector, value string) {

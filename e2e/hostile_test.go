@@ -43,8 +43,8 @@ var hostile = []string{
 const inert = `(() => {
 	const attributes = {
 		html: 'lang', meta: 'charset name content', link: 'rel href', script: 'defer nonce src', a: 'href rel target', details: 'open',
-		time: 'datetime', form: 'method action', textarea: 'name placeholder rows required spellcheck autofocus maxlength',
-		button: 'name value form formnovalidate', input: 'type name value required placeholder inputmode autocomplete checked autocapitalize spellcheck list',
+		time: 'datetime', form: 'method action', textarea: 'name placeholder rows required spellcheck autofocus maxlength disabled',
+		button: 'name value form formnovalidate disabled', input: 'type name value required placeholder inputmode autocomplete checked autocapitalize spellcheck list',
 		datalist: '', option: 'value label', bdi: 'dir', ol: 'start', li: '', label: 'for',
 	};
 	const plain = 'head title body main nav header aside section article div p span b i em strong small code pre ul table thead tbody ' +
@@ -202,6 +202,7 @@ const cardsOfAttack = 12
 // anything: while it streams, when the turn has failed, and on a page that is
 // loaded anew, there is nothing that does anything.
 func TestC39HostileAgent(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	p.model, p.agent = "model "+hostile[0]+hostile[1], `nod/<img/src=x/onerror=alert(1)> "'`
 	w.folder = filepath.Join(w.folder, `"><img src=x onerror=alert(1)><svg onload='alert(1)'>`)
@@ -256,6 +257,7 @@ func TestC39HostileAgent(t *testing.T) {
 // TestC39PolicyStopsTheRest puts markup into the page that nod would never send, on
 // its way to the browser: the policy stops each kind, and says so.
 func TestC39PolicyStopsTheRest(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	path, _ := w.newSession(c, p, "A page that was tampered with")

@@ -26,6 +26,7 @@ func (b *browser) startHelper() {
 // TestSubAgent: a sub-agent's work is one click away from the call that started
 // it, and what it asks is answered where one is.
 func TestSubAgent(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	b, other := newBrowser(t, phone), newBrowser(t, desk)
 	b.loggedIn(w, false)
@@ -65,6 +66,7 @@ func TestSubAgent(t *testing.T) {
 
 // TestArchiveAndDelete puts a session away, brings it back, and deletes it.
 func TestArchiveAndDelete(t *testing.T) {
+	t.Parallel()
 	w := newBareWorld(t, "/usr/bin:/bin")
 	b := newBrowser(t, phone)
 	b.loggedIn(w, false)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -161,6 +162,7 @@ const wordsOfAllOfIt = 23
 // by half. After each step the page says what nod says,
 // and at the end everything that the agent said is there once.
 func TestC25Reconnect(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	future := func(id string) string { return regexp.MustCompile(`\.\d+\.`).ReplaceAllString(id, ".999999.") }
@@ -284,6 +286,7 @@ func sixty(s *scene, first int) {
 // TestC27Frozen: a tab that was frozen, or hidden, or told that its page is going,
 // catches up when it is back, without loading anew.
 func TestC27Frozen(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	path, s := w.newSession(c, p, "Count")
@@ -293,6 +296,9 @@ func TestC27Frozen(t *testing.T) {
 	s.say("begin", "It begins.")
 	b.untilText("#turns", "It begins.")
 	b.mark()
+	if _, err := chromedp.Call(b.ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: false}); err != nil {
+		t.Fatal(err) // with it a page is never hidden
+	}
 	state := func(s page.SetWebLifecycleStateState) func() {
 		return func() {
 			b.t.Helper()
@@ -351,6 +357,7 @@ func TestC27Frozen(t *testing.T) {
 // TestC29FinishedWhileDown: the answer that finished while there was no way to nod
 // is there when there is one; what was typed meanwhile is, too, and can be sent.
 func TestC29FinishedWhileDown(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	x := newWire(t, w)
@@ -389,6 +396,7 @@ func TestC29FinishedWhileDown(t *testing.T) {
 // TestC31EightTabs: the eighth tab of a browser loads, and can approve, though the
 // browser opens no more than six connections; and all eight keep current.
 func TestC31EightTabs(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	x := newWire(t, w)
@@ -530,6 +538,7 @@ func (v *viewer) once(ctx context.Context) {
 // TestC32Restart restarts nod under fifty viewers: they come back one after the
 // other, none of them gets an error, and all of them show the newest state.
 func TestC32Restart(t *testing.T) {
+	t.Parallel()
 	w, p := puppetWorld(t)
 	w.listen = quietPort(t, rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))))
 	w.start()
@@ -593,6 +602,7 @@ func TestC32Restart(t *testing.T) {
 // TestC40Scrolling: a page that streams stays where its reader is, follows at its
 // end only, and leaves alone what the reader has opened, marked or typed.
 func TestC40Scrolling(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	path, s := w.newSession(c, p, "Much text")
@@ -719,6 +729,7 @@ func untilStill(b *browser) {
 // TestPartsOfAnotherSession: a page takes no part that is not of its session,
 // whatever reaches it, and every element of the other has an id of its own.
 func TestPartsOfAnotherSession(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	other, s := w.newSession(c, p, "The other session")

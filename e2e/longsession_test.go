@@ -49,6 +49,7 @@ var numbers = regexp.MustCompile(`n\d{5}`)
 // and the way back to the begin leads over pages that are no larger, with scripts
 // or without.
 func TestC35TenThousandEvents(t *testing.T) {
+	t.Parallel()
 	w, p := newPuppetWorld(t)
 	c := w.observer()
 	const turns = 102

@@ -37,6 +37,7 @@ type edition struct {
 // version that nod works with. In the end each page must be at rest, the same as
 // one that is loaded afresh, and there must be nothing that nod does not know.
 func TestCodexVersions(t *testing.T) {
+	t.Parallel()
 	mcp := filepath.Join(t.TempDir(), "fakemcp")
 	if out, err := exec.Command("go", "build", "-o", mcp, "nod/e2e/fakemcp").CombinedOutput(); err != nil {
 		t.Fatalf("fakemcp: %v\n%s", err, out)
@@ -202,7 +203,11 @@ func (p *play) answer(form *html.Node, option string, more url.Values) {
 	page := p.submit(attr(form, "action"), with(fields(form), more, url.Values{"option": {option}, "seen": {"yes"}}))
 	again := element(page, func(n *html.Node) bool { return n.DataAtom == atom.Form && fields(n).Get("confirmed") != "" })
 	if again != nil {
-		p.submit(attr(again, "action"), with(fields(again), url.Values{"option": {option}}))
+		form := with(fields(again), url.Values{"option": {option}})
+		if form.Has("code") {
+			form.Set("code", p.w.code())
+		}
+		p.submit(attr(again, "action"), form)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"nod/handlers/auth"
 	"nod/state"
 	"nod/state/approvals"
+	"nod/state/hub"
+	"nod/state/journal"
+	"nod/state/risk"
 	"nod/state/snapshot"
 	"nod/views"
 )
@@ -24,8 +26,8 @@ func (s *Server) approval(c echo.Context) error {
 }
 
 // decide takes a person's answer. An approval that was not seen to its last byte
-// on a live page, that was edited, or that allows more than one run leads over a
-// page that shows everything once more.
+// on a live page, whose card does not show all of a change, that was edited, or that
+// allows more than one run leads over a page that shows everything once more.
 func (s *Server) decide(c echo.Context) error {
 	a, v, err := s.Hub.ApprovalView(c.Request().Context(), c.Param("id"))
 	if err != nil {
@@ -42,33 +44,45 @@ func (s *Server) decide(c echo.Context) error {
 	if !ok {
 		return approvals.ErrOption
 	}
-	d := state.Decision{OptionID: o.ID, Address: reachOf(c.Request()).From.String()}
+	actor, d := device(c).ID, state.Decision{OptionID: o.ID, Address: reachOf(c.Request()).From.String()}
 	if o.ID == a.Request.Explains {
 		d.Reason = strings.TrimSpace(lines(c.FormValue("reason")))
 	}
-	if o.Kind == state.OptionApprove {
+	switch {
+	case a.State == approvals.Decided && c.FormValue("again") != "": // whose it is and what it says is recorded
+		actor, d = a.Actor, *a.Decision
+	case o.Kind == state.OptionApprove:
+		if a.State == approvals.Pending && v.Link.Status.Down() {
+			return hub.ErrLinkDown // before a proof is used up
+		}
+		if a.Request.Editable && a.Request.Input != "" && c.Request().PostForm.Has("edited") && c.FormValue("edited") == "" {
+			return problemNothing
+		}
 		d.EditedInput = edited(a.Request, c.FormValue("edited"))
 		d.Answers = answers(c, a.Request.Questions)
 		if wrong := a.Request.Questions.Wrong(d.Answers); len(wrong) > 0 && a.State == approvals.Pending {
 			return s.render(c, http.StatusUnprocessableEntity, views.AnswersPage(v, answeredOn(c, v), a, d.Answers, wrong))
 		}
-		prove := risky(a.Request, o) || !s.Auth.Fresh(device(c))
-		ask := prove || c.FormValue("seen") == "" || d.EditedInput != "" || state.Value(o.Group) > 0
+		why := s.proofNeeded(device(c), a.Request.Edited(d.EditedInput), o)
+		seen := c.FormValue("seen") != "" && views.RequestChanges(c.Request().Context(), a).OnCard()
+		ask := why != "" || !seen || d.EditedInput != "" || state.Value(o.Group) > 0
+		if !ask || c.FormValue("confirmed") != "" {
+			if _, err := s.limiter.take(s.limiter.allows.of(device(c).ID)); err != nil {
+				return err
+			}
+		}
 		if ask && a.State == approvals.Pending {
-			if done, err := s.confirmed(c, a, v, o, d, prove); !done || err != nil {
+			if done, err := s.confirmed(c, a, v, o, d, why); !done || err != nil {
 				return err
 			}
 		}
 	}
-	if o.Kind == state.OptionApprove {
-		if _, err := s.limiter.take(s.limiter.allows.of(device(c).ID)); err != nil {
-			return err
-		}
-	}
-	_, err = s.Hub.Decide(c.Request().Context(), device(c).ID, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
+	_, err = s.Hub.Decide(c.Request().Context(), actor, a.ID, c.FormValue("digest"), c.FormValue("nonce"), d)
 	switch {
 	case err == nil:
 		return s.goTo(c, "/s/"+answeredOn(c, v)+"#now")
+	case errors.Is(err, approvals.ErrNotPending), errors.Is(err, state.ErrAnsweredElsewhere):
+		return s.tooLate(c, a.ID, o)
 	case userErrorOf(err) != problemInternal:
 		return err
 	}
@@ -76,35 +90,44 @@ func (s *Server) decide(c echo.Context) error {
 	return problemJournal
 }
 
-// risky reports whether an answer asks for more than a logged-in browser, each time:
-// it writes a rule that stays, or what it allows is dangerous by itself.
-func risky(_ state.Request, o state.ConfirmationOption) bool { return state.Value(o.Group) > 1 }
+// tooLate tells whoever was not first who was, when, and what became of it.
+func (s *Server) tooLate(c echo.Context, id string, tried state.ConfirmationOption) error {
+	a, v, err := s.Hub.ApprovalView(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	return s.render(c, http.StatusConflict, views.TooLatePage(views.TooLate{
+		Approval: a, Session: v, From: answeredOn(c, v), Tried: tried, By: s.deviceName(c, a.Actor), Here: a.Actor == device(c).ID,
+	}))
+}
+
+// proofNeeded tells why an answer asks for more than a browser that is logged in, "" if
+// it does not. What is risky does so each time.
+func (s *Server) proofNeeded(d journal.Device, r state.Request, o state.ConfirmationOption) string {
+	switch {
+	case risk.High(r, o, s.Own...):
+		return "This is risky, so a browser that is logged in is not enough."
+	case !s.Auth.Fresh(d):
+		return "Nobody has shown here for a while that it is you. Then nod does not ask for it again for half a day, but for what is risky."
+	}
+	return ""
+}
 
 // confirmed reports whether a person has seen the whole of what they allow on a page
-// of its own, and has proved to be there if prove is set. If not, it shows that page.
-func (s *Server) confirmed(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, d state.Decision, prove bool) (bool, error) {
+// of its own and, unless why is "", has proved to be there. If not, it shows that page.
+func (s *Server) confirmed(c echo.Context, a *approvals.Approval, v snapshot.Session, o state.ConfirmationOption, d state.Decision, why string) (bool, error) {
 	page := views.Confirm{Approval: a, Session: v, From: answeredOn(c, v), Option: o, Edited: d.EditedInput, Answers: d.Answers}
 	status := http.StatusOK
-	if prove {
+	if why != "" {
 		challenge := approvals.Challenge(a, d)
 		asked, err := s.proofAsked(c, challenge)
 		if err != nil {
 			return false, err
 		}
-		if page.Proof = &asked; risky(a.Request, o) {
-			asked.Why = "This is risky, so a browser that is logged in is not enough."
-		} else {
-			asked.Why = "Nobody has shown here for a while that it is you. Then nod does not ask for it again for half a day, but for what is risky."
-		}
+		asked.Why, page.Proof = why, &asked
 		if c.FormValue("confirmed") != "" {
 			err := s.prove(c, challenge)
-			switch {
-			case errors.Is(err, auth.ErrNoProof):
-				asked.Problem, status = "Nothing was sent: show first that it is you.", http.StatusUnprocessableEntity
-			case errors.Is(err, auth.ErrBadProof):
-				s.Log.Warn("a proof was refused", "device", device(c).ID, "approval", a.ID, "err", err)
-				asked.Problem, status = problemProof.Title+". "+problemProof.Next, problemProof.Status
-			default:
+			if status, asked.Problem = s.refused(c, err, "approval", a.ID); status == 0 {
 				return err == nil, err
 			}
 		}

@@ -143,8 +143,9 @@ func TestSecretIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestReasonOfADenial goes along with the denial alone.
-func TestReasonOfADenial(t *testing.T) {
+// TestC51ReasonOfADenial: a reason goes along with the denial alone, and where the
+// agent cannot take one the card says so and what to do instead.
+func TestC51ReasonOfADenial(t *testing.T) {
 	explains := func(r *state.Request) { r.Explains, r.ToolCallID = "decline", "c" }
 	for _, c := range []struct {
 		option, reason, want string
@@ -183,13 +184,17 @@ func TestReasonOfADenial(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	s.ask(id)
-	if strings.Contains(s.get(s.in, "/s/"+id).body, `name="reason"`) {
+	page := s.get(s.in, "/s/"+id).body
+	if strings.Contains(page, `name="reason"`) {
 		t.Error("there is a field for a reason that nobody would hear")
+	}
+	if !strings.Contains(page, `<textarea rows="2" disabled aria-label="Why not">`) || !strings.Contains(page, "The agent takes no reason along with this. Deny it, and then say why in a message.") {
+		t.Error("the card does not say why there is none")
 	}
 }
 
-// TestReasonIsLost tells the person, and the denial stands.
-func TestReasonIsLost(t *testing.T) {
+// TestC51ReasonIsLost tells the person, and the denial stands.
+func TestC51ReasonIsLost(t *testing.T) {
 	s := newSite(t)
 	a := s.ask(s.session(), func(r *state.Request) { r.Explains = "decline" })
 	s.agent.deaf = state.ErrReasonLost
@@ -216,9 +221,9 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestPermanentRule is asked for a second time, with the rule and with nothing of
+// TestR12PermanentRule is asked for a second time, with the rule and with nothing of
 // the others.
-func TestPermanentRule(t *testing.T) {
+func TestR12PermanentRule(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	a := s.ask(id, func(r *state.Request) {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -23,6 +24,7 @@ type Audit interface {
 	Audit(ctx context.Context, after int64) iter.Seq2[journal.AuditEntry, error]
 	AuditBefore(ctx context.Context, id int64, n int) ([]journal.AuditEntry, error)
 	AuditAbout(ctx context.Context, about string) ([]journal.AuditEntry, error)
+	AuditFate(ctx context.Context, about string) (what string, err error)
 }
 
 // auditPage is how many entries a page shows: some screens of a phone.
@@ -63,11 +65,9 @@ func (s *Server) audit(c echo.Context) error {
 	for i, x := range entries {
 		list[i] = auditEntry(x)
 		if list[i].Decided != nil {
-			about, err := s.Audit.AuditAbout(c.Request().Context(), x.About)
-			if err != nil {
+			if list[i].Fate, err = s.Audit.AuditFate(c.Request().Context(), x.About); err != nil {
 				return err
 			}
-			list[i].Fate = about[len(about)-1].What
 		}
 		older = x.ID
 	}
@@ -127,12 +127,23 @@ func auditEntry(x journal.AuditEntry) views.AuditEntry {
 }
 
 // auditExport sends all of it, one entry a line, as long as the device may see it.
+// A browser sees that one which was cut is not whole.
 func (s *Server) auditExport(c echo.Context) error {
-	ctx, release := s.Auth.Hold(c.Request().Context(), device(c).ID)
+	ctx, release := s.Auth.Hold(c.Request().Context(), device(c))
 	defer release()
+	if _, err := s.Auth.Who(c.Request()); err != nil { // who was logged out before Hold
+		return problemLogin
+	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, "application/jsonl; charset=utf-8")
 	h.Set(echo.HeaderContentDisposition, `attachment; filename="nod-audit.jsonl"`)
 	c.Response().WriteHeader(http.StatusOK)
-	return journal.WriteAudit(c.Response(), s.Audit.Audit(ctx, 0))
+	w := &frameWriter{ctx: ctx, ResponseWriter: c.Response(), control: http.NewResponseController(c.Response())}
+	defer w.guard()()
+	err := journal.WriteAudit(w, s.Audit.Audit(ctx, 0))
+	if err = cmp.Or(err, w.send()); err != nil {
+		s.Log.Warn("the download of the record was cut", "err", err)
+		panic(http.ErrAbortHandler) // or it would look whole
+	}
+	return nil
 }

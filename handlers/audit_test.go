@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -36,6 +37,9 @@ func TestR42AuditPage(t *testing.T) {
 		if !strings.Contains(page.body, want) {
 			t.Errorf("the page does not say %q", want)
 		}
+	}
+	if n := strings.Count(page.body, "confirmed by the agent"); n != 1 || !strings.Contains(page.body, "U+202E") {
+		t.Errorf("one line tells of the answer, with the command: %d\n%s", n, page.body)
 	}
 	m := regexp.MustCompile(`href="(/audit/\d+)"`).FindStringSubmatch(page.body)
 	if m == nil {
@@ -92,6 +96,41 @@ func TestR42AuditExport(t *testing.T) {
 	}
 }
 
+// TestR11AuditExportEndsWithTheSession, also for a browser that does not read, and what
+// came of it does not look whole.
+func TestR11AuditExportEndsWithTheSession(t *testing.T) {
+	s := newSite(t)
+	over := make(chan struct{})
+	inner := s.srv.Config.Handler
+	s.srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/audit.jsonl" {
+			defer close(over)
+		}
+		inner.ServeHTTP(w, r)
+	})
+	big, err := json.Marshal(map[string]string{"title": strings.Repeat("x", 100<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range int64(100) { // more than the kernel takes
+		if err := s.store.Append(t.Context(), journal.Batch{Audit: []journal.AuditEntry{{Time: at, What: "thing", Detail: big}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := s.login()
+	conn := s.raw(other, "/audit.jsonl")
+	defer func() { _ = conn.Close() }()
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || got.StatusCode != http.StatusOK {
+		t.Fatal(got, err)
+	}
+	s.post(s.in, "/devices/"+s.who(other).ID+"/end", nil)
+	<-over
+	if b, err := io.ReadAll(got.Body); err == nil {
+		t.Errorf("%d bytes look like all of it", len(b))
+	}
+}
+
 // TestR42AuditIsPaged leads from the newest entries to the oldest, each once.
 func TestR42AuditIsPaged(t *testing.T) {
 	s := newSite(t)
@@ -103,7 +142,7 @@ func TestR42AuditIsPaged(t *testing.T) {
 	path, pages, found := "/audit", 0, 0
 	for path != "" {
 		page := s.get(s.in, path).body
-		found += strings.Count(page, "thing-")
+		found += strings.Count(page, "Thing-")
 		pages++
 		path = ""
 		if m := regexp.MustCompile(`/audit\?before=\d+`).FindString(page); m != "" {

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"unicode"
@@ -20,9 +21,9 @@ const (
 )
 
 // readSettings takes the settings of a form, of a session if it is about one, and says what
-// is wrong with them.
+// is wrong with them. What is risky and not in force yet has to be ticked.
 func readSettings(c echo.Context, f *views.Fields, st *state.Session) {
-	f.Values = map[string]string{}
+	f.Values, f.Risky = map[string]string{}, map[string]bool{}
 	wrong := func(s state.Setting, sentence string) { f.Field, f.Problem = s.Name, sentence }
 	for _, s := range f.Settings {
 		v := strings.TrimSpace(c.FormValue(f.Name(s.Name)))
@@ -36,17 +37,26 @@ func readSettings(c echo.Context, f *views.Fields, st *state.Session) {
 				known = known || t.ID == v
 			}
 		}
+		risky := choice.Risky && !inForce(st, s.Name, v)
+		if risky {
+			f.Risky[s.Name] = c.FormValue(f.Sure(s.Name)) == v
+		}
 		switch {
 		case f.Problem != "": // one at a time
 		case len(v) > maxSetting || strings.ContainsFunc(v, unicode.IsControl):
 			wrong(s, "“"+s.Title+"” must be one line, and not that long.")
 		case !known && !s.Open:
 			wrong(s, "“"+s.Title+"” has no such choice. Choose one of those that are here.")
-		case choice.Risky && c.FormValue(f.Sure(s.Name)) != v:
+		case risky && !f.Risky[s.Name]:
 			wrong(s, "“"+choice.Label+"”, really? "+choice.Description+" Tick the box if you want that, and send it again.")
-			f.Unsure = true
 		}
 	}
+}
+
+// inForce reports whether a session runs with a setting already.
+func inForce(st *state.Session, name, value string) bool {
+	var now string
+	return st != nil && st.Config != nil && json.Unmarshal(st.Config.Values[name], &now) == nil && now == value
 }
 
 // queued sends a message that waits, alone or into the turn in progress, gives it
@@ -119,9 +129,13 @@ func (s *Server) operate(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if readSettings(c, &f.Fields, f.Session.State); f.Fields.Problem != "" {
-		return s.render(c, http.StatusUnprocessableEntity, views.OperationPage(f))
+	readSettings(c, &f.Fields, f.Session.State)
+	if status, err := s.settled(c, &f.Fields); err != nil {
+		return err
+	} else if status != http.StatusOK {
+		return s.render(c, status, views.OperationPage(f))
 	}
+	s.recordRisky(c, f.Fields, f.Session.ID, "“"+f.Session.State.Summary.Title+"”")
 	other, err := s.Hub.Operate(c.Request().Context(), f.Session.ID, f.Operation.Name, f.Fields.Values)
 	if err == nil {
 		return s.goTo(c, "/s/"+other+"#now")

@@ -54,7 +54,7 @@ func TestNewSessionSettings(t *testing.T) {
 	if len(s.agent.created) > 0 {
 		t.Fatalf("started %+v", s.agent.created)
 	}
-	r := s.post(s.in, "/new", form("set.codex.box", "open", "sure.codex.box", "open"))
+	r := s.post(s.in, "/new", form("set.codex.box", "open", "sure.codex.box", "open", "code", s.code()))
 	if r.status != http.StatusSeeOther || len(s.agent.created) != 1 {
 		t.Fatalf("%d\n%s", r.status, r.body)
 	}
@@ -206,7 +206,7 @@ func TestSettingsOfAMessage(t *testing.T) {
 			t.Errorf("a risk: %d, no %s\n%s", r.status, want, r.body)
 		}
 	}
-	r = s.post(s.in, path+"/messages", url.Values{"text": {"my draft"}, "set.next.box": {"open"}, "sure.next.box": {"open"}, "set.next.model": {""}})
+	r = s.post(s.in, path+"/messages", url.Values{"text": {"my draft"}, "set.next.box": {"open"}, "sure.next.box": {"open"}, "set.next.model": {""}, "code": {s.code()}})
 	if r.status != http.StatusSeeOther {
 		t.Fatalf("%d\n%s", r.status, r.body)
 	}

@@ -128,16 +128,13 @@ func (s *Server) showOffer(c echo.Context, status int, problem string) error {
 	return s.render(c, status, views.PairPage(p))
 }
 
-// publicAddress is where another device reaches nod, "" if none can: the address
-// that this request was sent to if that is not this machine's own name for itself,
-// else the first that the owner has configured.
+// publicAddress is where another device reaches nod over TLS, "" if none can: the
+// address that this request was sent to if that is not this machine's own name for
+// itself, else the first that the owner has configured.
 func (s *Server) publicAddress(r *http.Request) string {
-	how := reachOf(r)
 	switch {
-	case !how.Local && how.Secure:
+	case !reachOf(r).Local: // so over TLS, or it could not ask for this
 		return "https://" + r.Host
-	case !how.Local:
-		return "http://" + r.Host
 	case len(s.PublicHosts) > 0:
 		return "https://" + s.PublicHosts[0]
 	}
@@ -152,6 +149,11 @@ func (s *Server) confirmPair(c echo.Context) error {
 	} else if err != nil {
 		return err
 	}
+	o, err := s.Auth.Offered(device(c).ID, c.Param("offer"))
+	if err != nil {
+		return err
+	}
+	s.record(c, device(c), "was let in by its number", "", o.Name)
 	return s.goTo(c, "/pair/"+c.Param("offer"))
 }
 

@@ -49,9 +49,7 @@ func (s *site) who(c *http.Client) journal.Device {
 // stale makes it long ago that a browser's person has proved to be there.
 func (s *site) stale(c *http.Client) {
 	s.t.Helper()
-	d := s.who(c)
-	d.VerifiedAt = time.Now().Add(-24 * time.Hour).UnixMilli()
-	if err := s.store.ChangeDevice(s.t.Context(), d, d.TokenHash); err != nil {
+	if err := s.store.VerifyDevice(s.t.Context(), s.who(c).ID, time.Now().Add(-24*time.Hour).UnixMilli()); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -126,7 +124,7 @@ func TestR8OnlyWhoMayOperateDecides(t *testing.T) {
 	}
 }
 
-// TestR8OneDoor: only the hub's Decide has an agent answered, and only a handler of
+// TestR8OneDoor: only the hub's send has an agent answered, which follows a decision, and only a handler of
 // one route calls that.
 func TestR8OneDoor(t *testing.T) {
 	callers := map[string][]string{}
@@ -163,8 +161,9 @@ func TestR8OneDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The manager passes on what the hub tells it; the hub asks the pure rules.
-	for name, want := range map[string]string{"Answer": "../agentconn.Answer ../state/hub.Decide", "Decide": "../handlers.decide ../state/hub.decide"} {
+	// The manager passes on what the hub tells it; the hub asks the pure rules, for
+	// Ask only about a denial that a person gave before, and that the agent asks again.
+	for name, want := range map[string]string{"Answer": "../agentconn.Answer ../state/hub.send", "Decide": "../handlers.decide ../state/hub.Ask ../state/hub.decide"} {
 		if got := strings.Join(callers[name], " "); got != want {
 			t.Errorf("%s is called by %s, not by %s", name, got, want)
 		}
@@ -384,7 +383,7 @@ func TestR12DoorAsksFirst(t *testing.T) {
 	if r.header.Get("Location") != "/verify?next=%2Fpassword" {
 		t.Fatalf("%d %v", r.status, r.header)
 	}
-	for next, want := range map[string]string{"/password": "/password", "//evil.test": "/devices", "https://evil.test": "/devices", `/\evil.test`: "/devices", "": "/devices"} {
+	for next, want := range map[string]string{"/password": "/password", "//evil.test": "/devices", "https://evil.test": "/devices", `/\evil.test`: "/devices", "": "/devices", "/\t/evil.test": "/devices", "/\x00/evil.test": "/devices", "/pair/../%2f": "/devices"} {
 		if r := s.post(s.in, "/verify", url.Values{"code": {s.code()}, "next": {next}}); r.header.Get("Location") != want {
 			t.Errorf("next %q: %d %s", next, r.status, r.header.Get("Location"))
 		}
@@ -414,6 +413,26 @@ func (s *site) pairing() (path, token string) {
 }
 
 var shownNumber = regexp.MustCompile(`class="bignumber">(\d\d)<`)
+
+// TestR11OldBrowser: one that does not say what it loads gets what it was granted with its
+// next page, and its page does not load again and again.
+func TestR11OldBrowser(t *testing.T) {
+	s := newSite(t)
+	old := s.login(header("Sec-Fetch-Mode", ""), header("Sec-Fetch-Site", ""))
+	id := s.who(old).ID
+	if err := s.auth.Grant(t.Context(), id, auth.ScopeView); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.auth.Grant(t.Context(), id, auth.ScopeOperate); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.get(old, "/", header("Accept", "text/html"), header("Sec-Fetch-Mode", "")); len(r.header.Values("Set-Cookie")) != 1 {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+	if d := s.who(old); d.Scope != auth.ScopeOperate || d.Granted != "" {
+		t.Errorf("%+v", d)
+	}
+}
 
 // TestR32Pairing: a screen that is in shows a code; the phone that scanned it shows a
 // number; that is typed on the screen; the phone may look, and operate when somebody
@@ -459,9 +478,23 @@ func TestR32Pairing(t *testing.T) {
 	}
 	if r := s.get(phone, "/"); r.status != http.StatusOK || !strings.Contains(r.body, "may look and not touch") {
 		t.Errorf("the phone's first page: %d", r.status)
+	} else if strings.Contains(r.body, "A new device is in") {
+		t.Error("it is warned of itself")
 	}
 	if r := s.post(phone, "/new", nil); r.status != http.StatusForbidden {
 		t.Errorf("it may operate: %d", r.status)
+	}
+	let := ""
+	for x, err := range s.store.Audit(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.What == "was let in by its number" && strings.Contains(string(x.Detail), "Safari on iPhone") {
+			let = x.Actor
+		}
+	}
+	if let != s.who(s.in).ID {
+		t.Errorf("%q has let it in, says the audit", let)
 	}
 	if page := s.get(s.in, "/").body; !strings.Contains(page, "A new device is in and may look: Safari on iPhone") {
 		t.Error("the others are not told")

@@ -107,11 +107,11 @@ func (s *site) written(request string) *http.Response {
 func TestR2HostsAsWritten(t *testing.T) {
 	s := newSite(t, func(c *Config) { c.PublicHosts = []string{"nod.example"} })
 	for host, ok := range map[string]bool{
-		"127.0.0.1:PORT": true, "LOCALHOST:PORT": true, "localhost.:PORT": true, "[::1]:PORT": true, "nod.example": true, "Nod.Example": true,
+		"127.0.0.1:PORT": true, "LOCALHOST:PORT": true, "localhost.:PORT": true, "[::1]:PORT": true, "nod.example": true, "Nod.Example": true, "nod.example.": true, "127.0.0.1.:PORT": true,
 		"": false, " ": false, ":PORT": false, "0.0.0.0": false, "0.0.0.0:PORT": false, "[::]:PORT": false, "evil.test": false, "evil.test:PORT": false,
 		"127.0.0.1.evil.test": false, "127.0.0.1.evil.test:PORT": false, "127.0.0.1@evil.test": false, "127.0.0.1:PORT@evil.test": false,
 		"evil.test@127.0.0.1:PORT": false, "localhost:PORT.evil.test": false, "127.0.0.1:PORT, evil.test": false, "127.1:PORT": false,
-		"2130706433:PORT": false, "0x7f.1:PORT": false, "localhost..:PORT": false, "[::1%25lo]:PORT": false, "nod.example:PORT": false, "xnod.example": false,
+		"2130706433:PORT": false, "0x7f.1:PORT": false, "localhost..:PORT": false, "[::1%25lo]:PORT": false, "nod.example:PORT": false, "nod.example..": false, ".": false, "nod.example.:PORT": false, "xnod.example": false,
 	} {
 		for _, request := range []string{"GET /login", "GET /static/nod.css", "GET /live", "POST /login", "HEAD /login", "OPTIONS *"} {
 			res := s.written(request + " HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 0\r\nAccept: text/event-stream\r\n\r\n")

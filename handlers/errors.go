@@ -50,6 +50,8 @@ var (
 		"Open nod itself and do it there."}
 	problemTLS = &userError{"tls_required", http.StatusForbidden, "Nothing can be changed over this connection",
 		"Nothing was done. The connection is not encrypted, so anybody in the network could do the same with your login. Open nod over https, or through an SSH tunnel; docs/phone.md tells how."}
+	problemDirect = &userError{"past-the-proxy", http.StatusForbidden, "nod answers here to its proxy alone",
+		"This connection is not encrypted. Open nod at the address of its proxy, over https; docs/phone.md tells how."}
 	problemForm = &userError{"not-a-form", http.StatusUnsupportedMediaType, "This is not how a form is sent",
 		"Post application/x-www-form-urlencoded."}
 	problemTooOften = &userError{"too-often", http.StatusTooManyRequests, "That is more than nod takes in a minute",
@@ -66,22 +68,20 @@ var (
 		"The address is wrong, or it belongs to another data folder."}
 	problemNoApproval = &userError{"no-such-request", http.StatusNotFound, "There is no such request",
 		"The address is wrong, or it belongs to another data folder."}
-	problemNotPending = &userError{"not-pending", http.StatusConflict, "This was answered already, or is no longer asked",
-		"Nothing was sent now. The session shows what became of it."}
 	problemChanged = &userError{"changed", http.StatusConflict, "What you answered is not what is asked",
 		"Nothing was sent. Look at the request again and answer it there."}
 	problemOption = &userError{"no-such-answer", http.StatusBadRequest, "The request does not offer that answer",
 		"Nothing was sent. Use one of its buttons."}
-	problemLinkDown = &userError{"link-down", http.StatusServiceUnavailable, "The link to the agent is being made again, so your answer was not sent",
-		"The request still waits. Go back and answer it in a moment."}
+	problemNothing = &userError{"nothing-to-run", http.StatusUnprocessableEntity, "There is nothing left to run",
+		"Nothing was sent. Go back and write what is to run, or deny the request."}
+	problemLinkDown = &userError{"link-down", http.StatusServiceUnavailable, "The link to the agent is down, so nothing was approved",
+		"The request still waits. Approve it when the link is back, or deny it now: the agent is told as soon as it asks again."}
 	problemReason = &userError{"reason-too-long", http.StatusBadRequest, "That reason cannot be sent",
 		"Nothing was sent. A reason may have up to 2,000 characters: shorten it and deny again."}
 	problemAnswers = &userError{"wrong-answers", http.StatusUnprocessableEntity, "An answer is not of the form that is asked for",
 		"Nothing was sent. Look at the request again and answer it there."}
 	problemReasonLost = &userError{"reason-lost", http.StatusOK, "It is denied, but your reason did not reach the agent",
 		"The denial stands. The turn may have been over already: send the reason as a message."}
-	problemElsewhere = &userError{"answered-elsewhere", http.StatusConflict, "Somebody else has answered this first",
-		"Your answer came too late and has no effect. The session shows what the agent does."}
 	problemJournal = &userError{"not-recorded", http.StatusServiceUnavailable, "nod cannot write to its data folder, so your answer was not sent",
 		"Is the disk full? Make room and answer again: the request still waits."}
 	problemNotRecorded = &userError{"not-written", http.StatusServiceUnavailable, "nod cannot write to its data folder, so nothing was changed",
@@ -99,7 +99,6 @@ var known = []struct {
 	{hub.ErrNoApproval, problemNoApproval},
 	{hub.ErrNotRecorded, problemNotRecorded},
 	{hub.ErrLinkDown, problemLinkDown},
-	{approvals.ErrNotPending, problemNotPending},
 	{approvals.ErrChanged, problemChanged},
 	{approvals.ErrOption, problemOption},
 	{approvals.ErrNotEditable, problemOption},
@@ -108,7 +107,6 @@ var known = []struct {
 	{auth.ErrNoOffer, problemPair},
 	{journal.ErrNotFound, problemNoPage},
 	{state.ErrReasonLost, problemReasonLost},
-	{state.ErrAnsweredElsewhere, problemElsewhere},
 	{echo.ErrNotFound, problemNoPage},
 	{echo.ErrMethodNotAllowed, problemNoPage},
 }
@@ -168,7 +166,7 @@ func (s *Server) showError(err error, c echo.Context) {
 		return
 	}
 	back := ""
-	if id := c.Param("id"); id != "" && u != problemNoSession {
+	if id := c.Param("id"); id != "" && u != problemNoSession && u != problemLogin {
 		if a, v, err := s.Hub.ApprovalView(c.Request().Context(), id); err == nil && a != nil {
 			back = "/s/" + v.ID
 		}

@@ -48,7 +48,7 @@ type pageKey struct {
 }
 
 func newFeeds(s *Server) *feeds {
-	fs := &feeds{server: s, ctx: views.WithBase(context.Background(), s.BasePath), colours: markdown.NewHighlighter(), m: map[pageKey]*feed{}}
+	fs := &feeds{server: s, ctx: s.pages(context.Background()), colours: markdown.NewHighlighter(), m: map[pageKey]*feed{}}
 	fs.close = sync.OnceFunc(fs.colours.Close)
 	return fs
 }

@@ -38,7 +38,8 @@ type agent struct {
 	hub     *hub.Hub
 	answers []state.Decision
 	fail    error
-	deaf    error // what Answer returns
+	deaf    error         // what Answer returns
+	slow    chan struct{} // unless nil, Answer puts something in and waits until it can do so again
 
 	created  []state.NewSession
 	settings []state.Setting
@@ -92,8 +93,18 @@ func (a *agent) Recall(ctx context.Context, provider, uri string) error {
 	return a.fail
 }
 
+// Connect notes which link was wanted.
+func (a *agent) Connect(_ context.Context, key string) error {
+	a.listed = append(a.listed, "connect "+key)
+	return a.fail
+}
+
 func (a *agent) Answer(_ context.Context, _ state.Request, d state.Decision) error {
 	a.answers = append(a.answers, d)
+	if a.slow != nil {
+		a.slow <- struct{}{}
+		a.slow <- struct{}{}
+	}
 	return a.deaf
 }
 
@@ -146,7 +157,7 @@ func newSiteIn(t testing.TB, dir string, change ...func(*Config)) *site {
 	for _, f := range change {
 		f(&cfg)
 	}
-	s.auth = auth.New(auth.Config{Store: store, Port: s.port, BasePath: cfg.BasePath, Secure: Secure})
+	s.auth = auth.New(auth.Config{Store: store, Port: s.port, BasePath: cfg.BasePath, Secure: Secure, Private: Private})
 	cfg.Auth, cfg.Agents, cfg.Audit = s.auth, s.agent, store
 	server := New(cfg)
 	s.srv = &httptest.Server{Listener: l, Config: NewHTTPServer(server)}
@@ -635,7 +646,7 @@ func TestDecide(t *testing.T) {
 	if r := s.post(s.in, path, form(a, "accept", "seen", "yes")); r.status != http.StatusSeeOther {
 		t.Errorf("the same again: %d", r.status)
 	}
-	if r := s.post(s.in, path, form(a, "decline")); r.status != http.StatusConflict || !strings.Contains(r.body, "answered already") {
+	if r := s.post(s.in, path, form(a, "decline")); r.status != http.StatusConflict || !strings.Contains(r.body, "answered this already") {
 		t.Errorf("the opposite: %d", r.status)
 	}
 	if len(s.agent.answers) != 1 {
@@ -815,7 +826,8 @@ func (e *events) next(name string) (id, data string) {
 		case "data":
 			data += v + "\n"
 		case "":
-			if got == "" {
+			if got == "" || got == "beat" { // which comes if the machine is slow
+				id, got, data = "", "", ""
 				continue
 			}
 			if got != name && !strings.HasPrefix(got, name+"-") {

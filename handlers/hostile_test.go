@@ -218,7 +218,7 @@ func (f *filler) session() snapshot.Session {
 		}
 	}
 	s.Approvals = nil
-	for _, kind := range []state.RequestKind{state.RequestCommand, state.RequestFileChange, state.RequestPermissions, state.RequestTool, state.RequestQuestion, state.RequestElsewhere, state.RequestUnknown} {
+	for _, kind := range []state.RequestKind{state.RequestCommand, state.RequestFileChange, state.RequestPermissions, state.RequestRead, state.RequestTool, state.RequestQuestion, state.RequestElsewhere, state.RequestUnknown} {
 		for _, st := range []approvals.State{approvals.Pending, approvals.Decided, approvals.Sent, approvals.Confirmed, approvals.AnsweredElsewhere, approvals.Expired, approvals.DeliveryUnknown} {
 			for _, question := range []string{"text", "number", "integer", "boolean", "single-select", "multi-select"} {
 				a := filled[approvals.Approval](f)
@@ -273,7 +273,7 @@ func (f *filler) pages(t *testing.T) map[string]string {
 	draw("archive", views.ArchivePage(in.Sessions, ""))
 	draw("delete", views.DeletePage(s))
 	record := views.AuditEntry{ID: 1, Who: f.value("AuditEntry.Who"), Title: f.value("AuditEntry.Title"), Address: f.value("AuditEntry.Address"), What: "request decided", Decided: filled[approvals.Approval](f)}
-	draw("audit", views.AuditPage([]views.AuditEntry{record, {Title: f.value("AuditEntry.Title")}, {What: f.value("AuditEntry.What")}}, 1))
+	draw("audit", views.AuditPage([]views.AuditEntry{record, {Title: f.value("AuditEntry.Title")}, {What: f.value("AuditEntry.What")}, {What: views.AuditRisky, Title: f.value("AuditEntry.Title")}}, 1))
 	draw("audit entry", views.AuditEntryPage(record, []views.AuditEntry{record}))
 	settings := []state.Setting{*filled[state.Setting](f), *filled[state.Setting](f)}
 	settings[0].Open, settings[0].Turns = false, false // choices
@@ -281,7 +281,7 @@ func (f *filler) pages(t *testing.T) map[string]string {
 	for i := range settings {
 		settings[i].Name = fmt.Sprint("name", i)
 	}
-	fields := views.Fields{Prefix: "p", Settings: settings, Field: "name1", Problem: "a problem", Unsure: true}
+	fields := views.Fields{Prefix: "p", Settings: settings, Field: "name1", Problem: "a problem", Risky: map[string]bool{"name1": false}}
 	draw("new", views.NewPage(views.NewSession{Links: in.Links, More: []views.Fields{fields}}))
 	operation := *filled[state.Operation](f)
 	operation.Name = "op"
@@ -439,7 +439,7 @@ var notShown = strings.Fields(`
 	MessageAttachment.Meta MessageAttachment.Meta(key) MessageAttachment.ModelRepresentation MessageAttachment.Type MessageAttachment.URI Link.Key
 	MessageOrigin.Kind ModelSelection.Config ModelSelection.Config(key) NotificationPart.Meta NotificationPart.Meta(key) OpaquePart.Kind
 	OpaqueTerminalPart.Raw OpaqueTerminalPart.Type Operation.Name Setting.Name ProjectInfo.DisplayName ProjectInfo.URI
-	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID ReasoningPart.Meta ReasoningPart.Meta(key) Request.Epoch Request.Explains Request.Provider Request.Session Request.ToolCallID
+	Question.Format Question.Kind Question.Max Question.Min ReasoningPart.ID ReasoningPart.Meta ReasoningPart.Meta(key) Request.Epoch Request.Explains Request.Folder Request.Provider Request.Session Request.ToolCallID
 	Request.TurnID Request.UpstreamID Session.ID Session.Meta Session.Meta(key) Session.Parent SessionActiveClient.ClientID
 	SessionActiveClient.DisplayName SessionConfigState.Values SessionConfigState.Values(key) SessionSummary.Provider SessionSummary.Resource
 	Terminal.Cwd Terminal.Title TerminalClaim.ClientID TerminalClaim.Kind TerminalClaim.Session TerminalClaim.ToolCallID TerminalClaim.TurnID

@@ -52,10 +52,14 @@ const maxStranger = 4 << 10
 // text: a reason, each byte of which a form may write as three, and a proof.
 const maxCard = state.MaxReason*4*3 + 8<<10
 
+// maxLines is how many lines a minute strangers cause in the log.
+const maxLines = 60
+
 // limiter counts. Its buckets are filled at an even rate.
 type limiter struct {
 	now     func() time.Time
 	all     *rate.Limiter // every stranger
+	logs    *rate.Limiter // lines that strangers cause in the log
 	doors   *buckets[netip.Prefix]
 	proofs  *buckets[string] // by device, as are the rest
 	changes *buckets[string]
@@ -64,7 +68,7 @@ type limiter struct {
 
 func newLimiter(l Limits) *limiter {
 	return &limiter{
-		now: time.Now, all: perMinute(l.AllDoors), doors: newBuckets[netip.Prefix](l.Door),
+		now: time.Now, all: perMinute(l.AllDoors), logs: perMinute(maxLines), doors: newBuckets[netip.Prefix](l.Door),
 		proofs: newBuckets[string](l.Proofs), changes: newBuckets[string](l.Changes), allows: newBuckets[string](l.Allows),
 	}
 }
@@ -174,19 +178,33 @@ func (s *Server) limit(who scope, path string) echo.MiddlewareFunc {
 			if err := bounded(c, maxStranger); err != nil {
 				return err
 			}
-			giveBack, err := s.limiter.take(s.limiter.doors.of(network(reachOf(c.Request()).From)), s.limiter.all)
-			if err != nil {
-				s.Log.Warn("somebody tries to come in too often", "address", reachOf(c.Request()).From)
-				return err
+			giveBack, often := s.limiter.take(s.limiter.doors.of(network(reachOf(c.Request()).From)), s.limiter.all)
+			if often != nil {
+				if s.limiter.logs.Allow() {
+					s.Log.Warn("somebody tries to come in too often", "address", reachOf(c.Request()).From)
+				}
+				// Only a password can be guessed. Everything else is looked at all the same, so
+				// that nobody keeps the owner out by guessing.
+				if c.FormValue("password") != "" {
+					return often
+				}
+				c.Set(tooOftenKey, often)
 			}
-			if err := next(c); err != nil || c.Response().Status >= http.StatusBadRequest {
-				return err
+			err := next(c)
+			switch {
+			case err == nil && c.Response().Status < http.StatusBadRequest && often == nil:
+				giveBack()
+			case err != nil && often != nil:
+				return often
 			}
-			giveBack()
-			return nil
+			return err
 		}
 	}
 }
+
+// tooOftenKey is where a request has the error of its limit, if what it brings is
+// looked at all the same.
+const tooOftenKey = "too often"
 
 // prove asks for a proof that a person is there. One that is right costs nothing.
 func (s *Server) prove(c echo.Context, challenge string) error {

@@ -3,7 +3,7 @@ package handlers
 import (
 	"errors"
 	"net/http"
-	"strings"
+	"regexp"
 
 	"github.com/labstack/echo/v4"
 
@@ -45,21 +45,37 @@ func (s *Server) showVerify(c echo.Context, status int, next, problem string) er
 
 func (s *Server) verify(c echo.Context) error {
 	next := c.FormValue("next")
-	switch err := s.prove(c, ""); {
-	case errors.Is(err, auth.ErrNoProof):
+	err := s.prove(c, "")
+	if errors.Is(err, auth.ErrNoProof) {
 		return s.showVerify(c, http.StatusUnprocessableEntity, next, "Nothing was given.")
-	case errors.Is(err, auth.ErrBadProof):
-		s.Log.Warn("a proof was refused", "device", device(c).ID, "err", err)
-		return s.showVerify(c, problemProof.Status, next, problemProof.Title+". "+problemProof.Next)
-	case err != nil:
+	} else if status, problem := s.refused(c, err); status > 0 {
+		return s.showVerify(c, status, next, problem)
+	} else if err != nil {
 		return err
 	}
-	// Only to a page of ours: a second slash would begin the name of another host.
-	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n") {
+	s.Auth.OpenDoor(device(c).ID)
+	if !ownPage.MatchString(next) {
 		next = "/devices"
 	}
 	return s.goTo(c, next)
 }
+
+// refused tells, for its page, what is wrong with a proof that was asked for before
+// something is sent; nothing if err is another error. about is for the log.
+func (s *Server) refused(c echo.Context, err error, about ...any) (status int, problem string) {
+	switch {
+	case errors.Is(err, auth.ErrNoProof):
+		return http.StatusUnprocessableEntity, "Nothing was sent: show first that it is you."
+	case errors.Is(err, auth.ErrBadProof):
+		s.Log.Warn("a proof was refused", append([]any{"device", device(c).ID, "err", err}, about...)...)
+		return problemProof.Status, problemProof.Title + ". " + problemProof.Next
+	}
+	return 0, ""
+}
+
+// ownPage is a page of ours. What browsers leave out of an address, or read as a second
+// slash, would lead to another host.
+var ownPage = regexp.MustCompile(`^(?:/[\w-]+)+$`)
 
 func (s *Server) passwordForm(c echo.Context) error {
 	set, err := s.Auth.HasPassword(c.Request().Context())

@@ -56,6 +56,9 @@ func (s *Server) login(c echo.Context) error {
 	cookie, d, err := enter()
 	switch {
 	case errors.Is(err, auth.ErrBadToken), errors.Is(err, auth.ErrBadProof):
+		if often, ok := c.Get(tooOftenKey).(error); ok {
+			return often
+		}
 		s.Log.Warn("a login failed", "code", wrong.Code, "err", err)
 		return s.showLogin(c, wrong.Status, wrong.Title+". "+wrong.Next)
 	case err != nil:

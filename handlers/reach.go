@@ -18,7 +18,7 @@ import (
 type reach struct {
 	From   netip.Addr // who asks, as trusted proxies tell it; the zero Addr if nobody knows
 	Secure bool       // the browser speaks TLS: with nod, or with a trusted proxy that says so
-	Local  bool       // it has not left this machine, as far as can be told
+	Local  bool       // it has not left this machine, as far as can be told: nobody has passed it on
 	Proxy  netip.Addr // who sent it and speaks for somebody else, without being trusted; mostly the zero Addr
 }
 
@@ -42,6 +42,9 @@ func reachOf(r *http.Request) reach {
 // with a trusted proxy.
 func Secure(r *http.Request) bool { return reachOf(r).Secure }
 
+// Private reports whether nobody on the way of a request could read it along.
+func Private(r *http.Request) bool { return reachOf(r).control() }
+
 // reached finds out how a request came, before anything else is asked of it.
 func (s *Server) reached(next http.Handler) http.Handler {
 	trust := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
@@ -62,11 +65,16 @@ func (s *Server) reached(next http.Handler) http.Handler {
 			if s.trusts(peer) {
 				how.Secure, how.Local = how.Secure || saysTLS(proto), false
 			} else {
-				how.Proxy = peer
+				how.Proxy, how.Local = peer, false
 			}
 		}
-		if r.TLS != nil {
-			// Not for a proxy: what else is under its name is not ours to decide.
+		if s.Exposed && !peer.IsLoopback() && !s.trusts(peer) {
+			s.refuse(problemDirect).ServeHTTP(w, r)
+			return
+		}
+		if name, _, _ := strings.Cut(strings.ToLower(r.Host), ":"); r.TLS != nil && name != "localhost" {
+			// Not for a proxy, nor for localhost: what else is under that name, at any
+			// port, is not ours to decide.
 			w.Header().Set("Strict-Transport-Security", transportSecurity)
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), reachKey{}, how)))
@@ -103,16 +111,12 @@ func addressOf(text string) netip.Addr {
 const strangeProxy = "A proxy at %s passes on requests, and nod does not believe what it says of them: whose they are, and that they came over TLS. " +
 	"If it is yours, name its address in trusted_proxies and start nod again; docs/phone.md tells more."
 
-// overNetwork refuses what changes something, and the forms for it, where somebody
-// could read along. It tells the owner of a proxy that nod does not trust, and only
-// when somebody came through it who is logged in: anybody can claim to be one.
+// overNetwork tells the owner of a proxy that nod does not trust, and only when
+// somebody came through it who is logged in: anybody can claim to be one.
 func (s *Server) overNetwork(r route) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			how := reachOf(c.Request())
-			if r.scope >= operate && !how.control() {
-				return problemTLS
-			}
 			if how.Proxy.IsValid() && r.scope != public && s.strange.CompareAndSwap(nil, &how.Proxy) {
 				s.Log.Warn("a proxy passes on requests and is not trusted: what it says of them is ignored", "proxy", how.Proxy, "setting", "trusted_proxies")
 			}
@@ -122,4 +126,25 @@ func (s *Server) overNetwork(r route) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// below takes requests at BasePath, and those of a proxy that has taken it off.
+func (s *Server) below(next http.Handler) http.Handler {
+	if s.BasePath == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.EscapedPath(); {
+		case path == s.BasePath:
+			secureHeaders(w.Header(), "")
+			http.Redirect(w, r, s.BasePath+"/", http.StatusSeeOther)
+			return
+		case !strings.HasPrefix(path, s.BasePath+"/"):
+			r = r.Clone(r.Context())
+			if r.URL.Path = s.BasePath + r.URL.Path; r.URL.RawPath != "" {
+				r.URL.RawPath = s.BasePath + r.URL.RawPath
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }

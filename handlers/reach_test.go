@@ -36,7 +36,7 @@ func TestR34Proxies(t *testing.T) {
 		"a zone":                     {"[fe80::1%eth0]:5", "[fe80::2%eth0]:80", "", false, nil, reach{From: netip.MustParseAddr("fe80::1")}},
 		"this machine by its LAN":    {"192.0.2.1:5", "192.0.2.1:80", "", false, nil, reach{From: netip.MustParseAddr("192.0.2.1")}},
 		"own TLS":                    {"192.0.2.9:5", "192.0.2.1:80", "", true, nil, reach{From: netip.MustParseAddr("192.0.2.9"), Secure: true}},
-		"nobody is trusted":          {"127.0.0.1:5", "127.0.0.1:80", "", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("127.0.0.1"), Local: true, Proxy: netip.MustParseAddr("127.0.0.1")}},
+		"nobody is trusted":          {"127.0.0.1:5", "127.0.0.1:80", "", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("127.0.0.1"), Proxy: netip.MustParseAddr("127.0.0.1")}},
 		"Forwarded":                  {"192.0.2.9:5", "192.0.2.1:80", "", false, []h{{"Forwarded", "for=127.0.0.1;proto=https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Proxy: netip.MustParseAddr("192.0.2.9")}},
 		"another one is trusted":     {"192.0.2.9:5", "192.0.2.1:80", "192.0.2.8/32", false, []h{{"X-Forwarded-For", "127.0.0.1"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Proxy: netip.MustParseAddr("192.0.2.9")}},
 		"trusted":                    {"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1/32", false, []h{{"X-Forwarded-For", "192.0.2.9"}, {"X-Forwarded-Proto", "https"}}, reach{From: netip.MustParseAddr("192.0.2.9"), Secure: true}},
@@ -118,6 +118,25 @@ func TestR34StrangeProxy(t *testing.T) {
 	}
 }
 
+// TestR9UnnamedProxyOnThisMachine: what it passes on may come from a network in the clear,
+// so behind it one can look and no more, whatever it says.
+func TestR9UnnamedProxyOnThisMachine(t *testing.T) {
+	for _, proto := range []string{"http", "https", ""} {
+		s := newSite(t)
+		a := s.ask(s.session())
+		via := func(r *http.Request) {
+			r.Header.Set("X-Forwarded-For", "192.0.2.9")
+			r.Header.Set("X-Forwarded-Proto", proto)
+		}
+		if r := s.post(s.in, "/approvals/"+a.ID, form(a, "accept", "seen", "yes"), via); r.status != http.StatusForbidden || len(s.agent.answers) > 0 {
+			t.Errorf("approved behind %q: %d", proto, r.status)
+		}
+		if r := s.get(s.in, "/", via); r.status != http.StatusOK || !strings.Contains(r.body, "this connection is not encrypted") {
+			t.Errorf("to look behind %q: %d", proto, r.status)
+		}
+	}
+}
+
 // TestR34Echo: older ones let a client choose its own address.
 func TestR34Echo(t *testing.T) {
 	b, err := os.ReadFile("../go.mod")
@@ -132,5 +151,56 @@ func TestR34Echo(t *testing.T) {
 	patch, _ := strconv.Atoi(string(m[2]))
 	if minor < 16 || minor == 16 && patch < 4 {
 		t.Errorf("echo is %s", m[0])
+	}
+}
+
+// TestC56SubPath: below a path nod answers to a proxy that passes it on, and to one
+// that takes it off; what it says leads to the path in either case.
+func TestC56SubPath(t *testing.T) {
+	s := newSite(t, func(c *Config) { c.BasePath = "/nod" })
+	id := s.session()
+	for _, prefix := range []string{"/nod", ""} {
+		page := s.get(s.in, prefix+"/s/"+id, withCookies(s))
+		if page.status != http.StatusOK {
+			t.Errorf("%s: %d", prefix, page.status)
+		}
+		for _, m := range regexp.MustCompile(`(?:href|src|action|data-live)="([^"#][^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+			if !strings.HasPrefix(m[1], "/nod/") {
+				t.Errorf("%s: %s leads out of the path", prefix, m[0])
+			}
+		}
+		if r := s.get(s.out, prefix+"/"); r.status != http.StatusSeeOther || r.header.Get("Location") != "/nod/login" {
+			t.Errorf("%s without a login: %d to %q", prefix, r.status, r.header.Get("Location"))
+		}
+		if r := s.post(s.in, prefix+"/s/"+id+"/rename", url.Values{"title": {"x"}}, withCookies(s)); r.status != http.StatusSeeOther || !strings.HasPrefix(r.header.Get("Location"), "/nod/s/"+id) {
+			t.Errorf("%s: a post: %d to %q", prefix, r.status, r.header.Get("Location"))
+		}
+		e := s.stream(prefix+"/s/"+id+"/live", "", withCookies(s))
+		e.next("hello")
+		if r := s.get(s.in, prefix+"/static/nod.css"); r.status != http.StatusOK {
+			t.Errorf("%s: a file: %d", prefix, r.status)
+		}
+		if r := s.get(s.in, prefix+"/static/..%2fstatic.go"); r.status != http.StatusNotFound {
+			t.Errorf("%s: a file elsewhere: %d", prefix, r.status)
+		}
+	}
+	if r := s.get(s.in, "/nod"); r.status != http.StatusSeeOther || r.header.Get("Location") != "/nod/" {
+		t.Errorf("without the last slash: %d to %q", r.status, r.header.Get("Location"))
+	}
+}
+
+// withCookies sends the cookies that a browser sends to a proxy, which knows the path
+// as the browser does.
+func withCookies(s *site) func(*http.Request) {
+	return func(r *http.Request) {
+		u := *r.URL
+		u.Path = "/nod/"
+		if len(r.Cookies()) == 0 {
+			for _, c := range s.in.Jar.Cookies(&u) {
+				if !strings.HasPrefix(r.URL.Path, "/nod/") {
+					r.AddCookie(c)
+				}
+			}
+		}
 	}
 }

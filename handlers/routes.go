@@ -62,9 +62,11 @@ type Agents interface {
 	// one of them known to the hub.
 	Older(ctx context.Context, provider, search, cursor string) (state.OlderPage, error)
 	Recall(ctx context.Context, provider, uri string) error
+	// Connect makes the link of that key, again if it is up and can be made again.
+	Connect(ctx context.Context, key string) error
 }
 
-// Config is what a server is made of. All fields but PublicHosts, BasePath
+// Config is what a server is made of. All fields but PublicHosts, BasePath, Own
 // and TrustedProxies are needed.
 type Config struct {
 	Hub         Hub
@@ -77,9 +79,11 @@ type Config struct {
 	PublicHosts []string // further values of Host that are ours
 	BasePath    string   // "" or a path that begins with a slash and does not end with one
 	StartFolder string   // suggested for the first session
+	Own         []string // files and folders of nod's own: a card says if a request names one
 	Limits      Limits   // the zero Limits stand for DefaultLimits
 
 	TrustedProxies []netip.Prefix // who may say for whom they ask, and whether over TLS
+	Exposed        bool           // the internet may lead here, without TLS: only these and this machine are answered
 }
 
 // Server answers requests. It implements http.Handler.
@@ -168,6 +172,8 @@ var routes = []route{
 	{"GET", "/older", operate, (*Server).older},   // ?agent=provider&q=text&cursor=
 	{"POST", "/older", operate, (*Server).recall}, // agent, session: its URI
 
+	{"POST", "/agents/connect", operate, (*Server).connect}, // agent: key of its link
+
 	{"GET", "/archive", look, (*Server).archived},
 	{"POST", "/s/:id/archive", operate, (*Server).archive},
 	{"POST", "/s/:id/unarchive", operate, (*Server).unarchive},
@@ -207,7 +213,7 @@ func New(cfg Config) *Server {
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))
-	s.handler = s.reached(s.knownHost(s.isolate(cross.Handler(e))))
+	s.handler = s.reached(s.knownHost(s.isolate(cross.Handler(s.below(e)))))
 	return s
 }
 

@@ -46,6 +46,10 @@ func (s *Server) knownHost(next http.Handler) http.Handler {
 // port. usual is the port that a header leaves out.
 func hostAllowed(host, usual string, port int, local net.Addr, public []string) bool {
 	host = strings.ToLower(host)
+	if name, p, ok := strings.Cut(host, ".:"); ok { // the last dot of a name says nothing
+		host = name + ":" + p
+	}
+	host = strings.TrimSuffix(host, ".")
 	if slices.ContainsFunc(public, func(p string) bool { return strings.ToLower(p) == host }) {
 		return true
 	}
@@ -56,7 +60,7 @@ func hostAllowed(host, usual string, port int, local net.Addr, public []string) 
 	if p != strconv.Itoa(port) {
 		return false
 	}
-	if strings.TrimSuffix(name, ".") == "localhost" {
+	if name == "localhost" {
 		return true
 	}
 	ip := net.ParseIP(name)
@@ -83,10 +87,16 @@ func (s *Server) isolate(next http.Handler) http.Handler {
 	})
 }
 
+// maxLogged is how many bytes of a stranger's word the log holds.
+const maxLogged = 200
+
 // refuse answers with a problem before any page is chosen.
 func (s *Server) refuse(p *userError) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.Log.Warn("refused", "code", p.Code, "method", r.Method, "host", r.Host, "origin", r.Header.Get("Origin"), "site", r.Header.Get("Sec-Fetch-Site"))
+		if s.limiter.logs.Allow() {
+			begin := func(text string) string { return text[:min(len(text), maxLogged)] }
+			s.Log.Warn("refused", "code", p.Code, "method", r.Method, "host", begin(r.Host), "origin", begin(r.Header.Get("Origin")), "site", begin(r.Header.Get("Sec-Fetch-Site")))
+		}
 		secureHeaders(w.Header(), "")
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(p.Status)
@@ -118,13 +128,18 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		nonce := rand.Text()
 		secureHeaders(c.Response().Header(), nonce)
-		ctx := templ.WithNonce(views.WithBase(c.Request().Context(), s.BasePath), nonce)
+		ctx := templ.WithNonce(s.pages(c.Request().Context()), nonce)
 		if !reachOf(c.Request()).control() {
 			ctx = views.WithViewOnly(ctx, onlyLook)
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
+}
+
+// pages returns a context that pages can be drawn in.
+func (s *Server) pages(ctx context.Context) context.Context {
+	return views.WithOwn(views.WithBase(ctx, s.BasePath), s.Own)
 }
 
 // onlyLook stands above every page that came over a network in the clear.
@@ -153,7 +168,7 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 				return next(c)
 			}
 			d, err := s.Auth.Who(r)
-			if err == nil && d.Granted != "" && loads(r) {
+			if err == nil && loads(r) && s.Auth.MayRenew(r, d) {
 				var cookie *http.Cookie
 				if cookie, d, err = s.Auth.Renew(r, d); err == nil {
 					c.SetCookie(cookie)
@@ -166,6 +181,8 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 			}
 			ctx := context.WithValue(r.Context(), deviceKey{}, d)
 			switch {
+			case who >= operate && !reachOf(r).control():
+				return problemTLS
 			case who >= operate && d.Scope != auth.ScopeOperate:
 				return problemLooks
 			case d.Scope != auth.ScopeOperate && views.ViewOnly(ctx) == "":
@@ -180,9 +197,11 @@ func (s *Server) allow(who scope) echo.MiddlewareFunc {
 }
 
 // loads reports whether a request is for a page of its own, of which a browser
-// makes one at a time.
+// makes one at a time. Older browsers, and all without TLS, do not say so, but ask
+// for HTML.
 func loads(r *http.Request) bool {
-	return r.Method == http.MethodPost || r.Header.Get("Sec-Fetch-Mode") == "navigate"
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	return r.Method == http.MethodPost || mode == "navigate" || mode == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // nextPage is where a person goes on who was asked for a proof: to the page that
@@ -220,17 +239,22 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Status >= http.StatusInternalServerError {
 			level = slog.LevelError
 		}
-		s.Log.Log(c.Request().Context(), level, "request", "method", c.Request().Method, "route", c.Path(),
+		s.Log.Log(c.Request().Context(), level, "request", "from", c.RealIP(), "method", c.Request().Method, "route", c.Path(),
 			"status", c.Response().Status, "ms", time.Since(start).Milliseconds(), "bytes", c.Response().Size)
 		return nil
 	}
 }
 
 // recover turns a panic into an error with its place, which is logged and not shown.
+// One that ends an answer in its middle goes on.
 func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
-			if p := recover(); p != nil {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(p) // it cuts the connection
+			default:
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
 		}()

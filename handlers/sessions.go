@@ -50,14 +50,13 @@ func (s *Server) create(c echo.Context) error {
 		Folder: strings.TrimSpace(c.FormValue("folder")), Prompt: lines(c.FormValue("prompt")),
 	}
 	f.More = s.settings(c, f.Links)
-	chosenWell := true
-	var config map[string]string
+	chosen := &views.Fields{}
 	for i := range f.More {
 		m := &f.More[i]
 		if readSettings(c, m, nil); m.Prefix == f.Provider {
-			config, chosenWell = m.Values, m.Problem == ""
+			chosen = m
 		} else {
-			m.Problem = ""
+			m.Problem, m.Risky = "", nil
 		}
 	}
 	again := func(status int, field, problem string) error {
@@ -71,10 +70,13 @@ func (s *Server) create(c echo.Context) error {
 	if strings.TrimSpace(f.Prompt) == "" {
 		return again(http.StatusUnprocessableEntity, "prompt", "Say what should be done.")
 	}
-	if !chosenWell {
-		return again(http.StatusUnprocessableEntity, "more", "")
+	if status, err := s.settled(c, chosen); err != nil {
+		return err
+	} else if status != http.StatusOK {
+		return again(status, "more", "")
 	}
-	id, err := s.Hub.Create(c.Request().Context(), state.NewSession{Provider: f.Provider, Folder: folder, Config: config}, f.Prompt)
+	id, err := s.Hub.Create(c.Request().Context(), state.NewSession{Provider: f.Provider, Folder: folder, Config: chosen.Values}, f.Prompt)
+	s.recordRisky(c, *chosen, id, "a new session of "+f.Provider+" in "+folder)
 	if err == nil {
 		return s.goTo(c, "/s/"+id)
 	}
@@ -158,17 +160,17 @@ func (s *Server) message(c echo.Context) error {
 		return err
 	}
 	draft := views.Draft{Text: lines(c.FormValue("text")), Paths: c.FormValue("paths"), Problem: imagesLost(c)}
-	again := func(problem string) error {
+	again := func(status int, problem string) error {
 		draft.Problem = strings.TrimSpace(problem + " " + draft.Problem)
-		return s.showSession(c, http.StatusUnprocessableEntity, id, draft)
+		return s.showSession(c, status, id, draft)
 	}
 	if strings.TrimSpace(draft.Text) == "" {
-		return again("Write a message first.")
+		return again(http.StatusUnprocessableEntity, "Write a message first.")
 	}
 	m := state.UserMessage(draft.Text)
 	var problem string
 	if m.Attachments, problem = attachments(c, v); problem != "" {
-		return again(problem)
+		return again(http.StatusUnprocessableEntity, problem)
 	}
 	send := s.Hub.Send
 	switch c.FormValue("how") {
@@ -178,10 +180,14 @@ func (s *Server) message(c echo.Context) error {
 		send = s.Hub.Queue
 	default:
 		f := views.MessageFields(v.State)
-		if readSettings(c, &f, v.State); f.Problem != "" {
+		readSettings(c, &f, v.State)
+		if status, err := s.settled(c, &f); err != nil {
+			return err
+		} else if status != http.StatusOK {
 			draft.Next = f
-			return again("")
+			return again(status, "")
 		}
+		s.recordRisky(c, f, id, "“"+v.State.Summary.Title+"”")
 		if len(f.Values) > 0 {
 			raw, err := json.Marshal(f.Values)
 			if err != nil {

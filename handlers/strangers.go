@@ -27,15 +27,27 @@ type connectionKey struct{}
 
 // came is http.Server's ConnContext.
 func (s *strangers) came(ctx context.Context, c net.Conn) context.Context {
+	if oldest := s.add(c); oldest != nil {
+		// A farewell over TLS could wait for whoever does not read, and with it all who
+		// come after.
+		if over, ok := oldest.(interface{ NetConn() net.Conn }); ok {
+			oldest = over.NetConn()
+		}
+		_ = oldest.Close()
+	}
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// add returns the connection that has to go for another one, nil if there is room.
+func (s *strangers) add(c net.Conn) (oldest net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at[c] = s.order.PushBack(c)
 	if s.order.Len() > s.most {
-		oldest := s.order.Remove(s.order.Front()).(net.Conn)
+		oldest = s.order.Remove(s.order.Front()).(net.Conn)
 		delete(s.at, oldest)
-		_ = oldest.Close()
 	}
-	return context.WithValue(ctx, connectionKey{}, c)
+	return oldest
 }
 
 // went is its ConnState.

@@ -96,14 +96,14 @@ func (s *Server) sessionLive(c echo.Context) error { return s.streams.serve(c, c
 // serve streams a page's changes until the browser leaves, its session ends, or
 // the server stops.
 func (t *streams) serve(c echo.Context, id string) error {
-	ctx, release := t.server.Auth.Hold(c.Request().Context(), device(c).ID)
+	ctx, release := t.server.Auth.Hold(c.Request().Context(), device(c))
 	defer release()
 	// Whoever was logged out between the check of the request and Hold.
 	d, err := t.server.Auth.Who(c.Request())
 	if err != nil {
 		return problemLogin
 	}
-	if d.Granted != "" { // which comes with the next page
+	if t.server.Auth.MayRenew(c.Request(), d) { // which comes with the next page
 		return loadAgain(c)
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -14,6 +14,7 @@ const (
 	RequestCommand     RequestKind = "command"     // to run Input
 	RequestFileChange  RequestKind = "fileChange"  // to write Diff
 	RequestPermissions RequestKind = "permissions" // more rights, as Details tell
+	RequestRead        RequestKind = "read"        // to read a file or a page, as Details tell
 	RequestTool        RequestKind = "tool"        // to run a tool of some server with Details
 	RequestQuestion    RequestKind = "question"    // answers to Questions
 	RequestElsewhere   RequestKind = "elsewhere"   // what only another program can give; Caution tells which
@@ -45,6 +46,7 @@ type Request struct {
 	Diff        string   // unified diff of what will be written
 	Details     []Detail `json:",omitzero"` // what else an approval allows or takes along
 	Cwd         string   // folder it happens in
+	Folder      string   `json:",omitzero"` // the session's own, as the hub knew it when this was asked; not the agent's word, so no part of what is bound
 	Environment string   // where it happens; "" for the machine that nod runs on
 	Options     []ConfirmationOption
 	Explains    string // id of the option that may carry a person's reason; "" if none may
@@ -66,6 +68,15 @@ type Detail struct {
 // epoch.
 func (r *Request) SameAs(other Request) bool {
 	return r.Epoch == other.Epoch && string(r.UpstreamID) == string(other.UpstreamID)
+}
+
+// Edited returns a request of which a person has changed the input; "" leaves it as it is.
+func (r *Request) Edited(input string) Request {
+	n := *r
+	if input != "" {
+		n.Input = input
+	}
+	return n
 }
 
 // Option returns the option of that id.
@@ -157,6 +168,9 @@ const (
 	LinkLost       LinkStatus = "lost"
 	LinkMissing    LinkStatus = "missing" // the runtime is not on this machine
 )
+
+// Down reports whether nothing can be told over such a link now.
+func (s LinkStatus) Down() bool { return s != LinkUp && s != LinkStalled }
 
 // Link is one connection to an agent runtime, as people see it.
 type Link struct {

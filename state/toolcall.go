@@ -98,6 +98,14 @@ type ConfirmationOption struct {
 	Unknown *jsontext.Value `json:",embed"`
 }
 
+// Groups of options that reach further than the one request, each further than the one
+// before. (Of ConfirmationOption.group, to which AHP gives no meaning.)
+const (
+	ForSession int64 = 1 // more than one run
+	ForGood    int64 = 2 // a rule that stays
+	Unattended int64 = 3 // the agent goes on without asking
+)
+
 // OptionKind tells whether an option lets the agent go on (schema
 // ConfirmationOptionKind).
 type OptionKind string

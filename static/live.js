@@ -10,7 +10,10 @@
 //   data-first="t3p16" on #earlier                  where the page begins
 //   data-get="id" on a link                         fetch that element in its place
 //   <time datetime>                                 shown as an age
-//   <input name="seen">                             filled when a person answers here
+//   <input name="seen">                             filled when a card was looked at
+//   .end on an element                              the end of a text to be looked at
+//   data-draft="id" on a form                       what is typed in it is kept
+//   data-secret in it                               but for this
 //   <input name="images">                           takes what is pasted beside it
 (() => {
   'use strict';
@@ -46,10 +49,6 @@
 
   // ---- forms: still plain posts ----
 
-  on(doc, 'submit', e => {
-    const seen = e.target.elements.seen;
-    if (seen) seen.value = 'yes';
-  });
   // Enter sends where there is a keyboard, and begins a line where there is not.
   on(doc, 'keydown', e => {
     const form = e.target.form;
@@ -68,6 +67,88 @@
     input.files = all.files;
     input.closest('details').open = true;
   });
+
+  // ---- answers: nothing is approved that was not looked at ----
+
+  const still = 600; // ms that a card has to stand as it is before it can be approved
+  const dock = byId('dock'), cards = new Map();
+  const inView = new Set();
+  const eye = new IntersectionObserver(list => list.forEach(e => inView[e.isIntersecting ? 'add' : 'delete'](e.target)));
+  let woke = performance.now(), focused = 0;
+  const wake = () => { woke = performance.now(); };
+  const cardOf = el => el.closest('.card, main');
+
+  // look notes which cards stand still, and which ends of texts were in view since.
+  function look() {
+    const now = performance.now();
+    for (const el of new Set([...doc.querySelectorAll('.approve')].map(cardOf))) {
+      let c = cards.get(el);
+      if (!c) cards.set(el, c = { read: new Set() });
+      const buttons = el.querySelectorAll('.approve'), { x, y } = buttons[0].getBoundingClientRect();
+      if (c.x !== x || c.y !== y) Object.assign(c, { x, y, at: now });
+      c.ready = now - Math.max(c.at, woke) >= still;
+      c.seen = true;
+      for (const end of el.querySelectorAll('.end')) {
+        if (!end.checkVisibility()) continue; // what is about one answer opens with that
+        eye.observe(end);
+        if (c.ready && inView.has(end)) c.read.add(end);
+        c.seen &&= c.read.has(end);
+      }
+      buttons.forEach(b => { b.ariaDisabled = c.ready ? null : 'true'; });
+    }
+  }
+  look();
+  setInterval(look, 100);
+  on(window, 'focus pageshow', wake);
+  on(doc, 'visibilitychange', wake);
+  on(doc, 'focusin', () => { focused = performance.now(); });
+  on(doc, 'click', e => {
+    const button = e.target.closest('.approve');
+    if (!button) return;
+    look();
+    const c = cards.get(cardOf(button)), { seen } = button.form.elements;
+    // A key that was pressed when the focus came is not meant for what has it now.
+    if (!c.ready || !e.detail && performance.now() - focused < still) e.preventDefault();
+    else if (seen) seen.value = c.seen ? 'yes' : '';
+  });
+
+  // ---- drafts: they outlive a reload, until their card ends ----
+
+  const drafts = 'draft ' + location.pathname + ' ';
+  const fields = form => [...form.elements].filter(f => f.name && !/hidden|password|submit/.test(f.type) && !f.closest('[data-secret]'));
+  on(doc, 'input', ({ target: { form } }) => {
+    if (form?.closest('.card'))
+      sessionStorage[drafts + form.dataset.draft] = JSON.stringify(fields(form).map(f => [f.value, f.checked]));
+  });
+  function tidy() {
+    for (const key of Object.keys(sessionStorage))
+      if (key.startsWith(drafts) && !doc.querySelector(`[data-draft="${key.slice(drafts.length)}"]`)) sessionStorage.removeItem(key);
+    for (const el of cards.keys()) if (!el.isConnected) cards.delete(el);
+  }
+  if (dock) {
+    tidy();
+    for (const form of dock.querySelectorAll('[data-draft]')) {
+      const kept = JSON.parse(sessionStorage[drafts + form.dataset.draft] ?? '[]');
+      fields(form).forEach((f, i) => {
+        if (!kept[i]) return;
+        const [value, checked] = kept[i];
+        if (f.type === 'radio' || f.type === 'checkbox') f.checked = checked;
+        else if (f.value !== value) {
+          f.value = value;
+          const around = f.closest('details');
+          if (around) around.open = true;
+        }
+      });
+    }
+    new MutationObserver(list => {
+      for (const { target } of list) {
+        const el = target.parentElement && (target.nodeType === 1 ? target : target.parentElement);
+        if (el && !el.closest('.more')) Object.assign(cards.get(cardOf(el)) ?? {}, { x: NaN, read: new Set() });
+      }
+      tidy();
+      look();
+    }).observe(dock, { childList: true, characterData: true, subtree: true });
+  }
 
   // ---- applying parts ----
 
@@ -89,6 +170,7 @@
 
   function apply() {
     const height = page.scrollHeight;
+    const sheet = doc.querySelector('.aside'), tall = sheet?.getBoundingClientRect().height, first = sheet?.querySelector('.card');
     const list = [], newest = new Map(); // id -> where in the list
     for (const el of parse(waiting).children) {
       if (el.querySelector('[id]')) newest.clear(); // what comes for its parts comes after it
@@ -103,6 +185,10 @@
       else byId(data.in)?.append(el);
       if (data.title) doc.title = data.title;
     }
+    // A sheet that stands on the bottom of a phone does not grow for a new card: it
+    // would move the one that a finger is above.
+    if (!first?.isConnected) sheet?.style.removeProperty('max-height');
+    else if (sheet.getBoundingClientRect().height > tall) sheet.style.maxHeight = tall + 'px';
     ages();
     frame = requestAnimationFrame(() => {
       frame = 0;

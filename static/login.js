@@ -2,10 +2,14 @@
 // sees it, and posts it.
 (() => {
   'use strict';
-  const key = /^#k=(.+)$/.exec(location.hash);
   const form = document.getElementById('login');
-  if (!key || !form) return;
-  history.replaceState(null, '', location.pathname);
-  form.elements.token.value = key[1];
-  form.requestSubmit();
+  const take = () => {
+    const key = /^#k=(.+)$/.exec(location.hash);
+    if (!key || !form) return;
+    history.replaceState(null, '', location.pathname);
+    form.elements.token.value = key[1];
+    form.requestSubmit();
+  };
+  take();
+  addEventListener('hashchange', take); // a link that is opened where the page is already
 })();

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -43,6 +44,7 @@ type Changes struct {
 	whole   templ.SafeURL // all of it, as it came
 	back    templ.SafeURL // where it stands
 	request bool          // somebody decides on it: the way to all of it is always there
+	uncut   bool          // nothing of it is left out
 }
 
 // PartChanges is the diff of a tool call. It is empty if the part is none.
@@ -107,11 +109,27 @@ func (c Changes) list(from int) filesView {
 				f.html, f.to, f.cut = "", 0, false
 			}
 		}
-		v.part = v.part || f.to < f.Count || f.cut
+		v.part = v.part || f.to < f.Count || f.cut || shortName(f.Name) != f.Name || shortName(f.OldName) != f.OldName
 		v.files = append(v.files, f)
 	}
 	return v
 }
+
+// all returns every file with every line, uncut: what somebody decides on.
+func (c Changes) all() filesView {
+	c.uncut = true
+	files := diff.Parse(c.text, func(int, int) bool { return true })
+	v := filesView{Changes: c, of: len(files)}
+	for i := range files {
+		f := c.file(i, files[i])
+		f.draw(0, math.MaxInt, math.MaxInt)
+		v.files = append(v.files, f)
+	}
+	return v
+}
+
+// OnCard reports whether a card shows all of the diff.
+func (c Changes) OnCard() bool { return !c.list(0).part }
 
 // page is the address of the files from the given one on.
 func (v filesView) page(from int) templ.SafeURL {
@@ -239,11 +257,15 @@ func commaPlural(n int, one, many string) string {
 }
 
 // diffName names a file, and where it came from.
-func diffName(f diff.File) string {
-	if f.OldName != "" && f.OldName != f.Name {
-		return shortName(f.OldName) + " → " + shortName(f.Name)
+func diffName(v fileView) string {
+	old, name := v.OldName, v.Name
+	if !v.uncut {
+		old, name = shortName(old), shortName(name)
 	}
-	return shortName(f.Name)
+	if v.OldName != "" && v.OldName != v.Name {
+		return old + " → " + name
+	}
+	return name
 }
 
 func shortName(s string) string {

@@ -13,6 +13,9 @@ import (
 // Components in this file write text to the byte: a template may add or take
 // white space between elements, and here white space is part of what is approved.
 
+// end marks the end of a text, for the script that sees whether it was in view.
+const end = `<i class="end"></i>`
+
 // revealed shows text in a box, everything hidden in it made visible, line by line.
 func revealed(class, text string) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
@@ -23,7 +26,7 @@ func revealed(class, text string) templ.Component {
 			writeRuns(&b, line)
 			b.WriteString("</bdi>")
 		}
-		b.WriteString("</pre>")
+		b.WriteString(end + "</pre>")
 		_, err := io.WriteString(w, b.String())
 		return err
 	})
@@ -38,7 +41,7 @@ func revealedAddress(text, before, host, after string) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
 		// An address of which the host is known holds nothing that is hidden.
 		_, err := io.WriteString(w, `<pre class="bytes" tabindex="0"><bdi class="line" dir="ltr">`+
-			templ.EscapeString(before)+`<b class="host">`+templ.EscapeString(host)+`</b>`+templ.EscapeString(after)+`</bdi></pre>`)
+			templ.EscapeString(before)+`<b class="host">`+templ.EscapeString(host)+`</b>`+templ.EscapeString(after)+`</bdi>`+end+`</pre>`)
 		return err
 	})
 }

@@ -153,7 +153,7 @@ func PairPage(p Pairing) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			case p.Link == "":
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p>No other device can reach nod yet: it listens on this machine only. <code>docs/phone.md</code> tells how to change that, with Tailscale, a reverse proxy or a certificate of your own, and which name to write into <code>public_hosts</code>.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p>nod knows no address yet at which another device could reach it over TLS. <code>docs/phone.md</code> tells how to get one, with Tailscale, a reverse proxy or a certificate of your own, and how to write it into <code>public_hosts</code>.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -126,7 +126,7 @@ func TestEveryPartHasAPlace(t *testing.T) {
 // the program alone.
 var onCard = map[string]bool{
 	"Caution": true, "Reason": true, "Title": true, "Input": true, "Diff": true, "Details": true, "Cwd": true, "Environment": true, "Method": true, "Params": true, "Options": true, "Questions": true,
-	"Session": false, "TurnID": false, "ToolCallID": false, "Provider": false, "Epoch": false, "UpstreamID": false, "Kind": false, "Explains": false, "Editable": false,
+	"Session": false, "TurnID": false, "ToolCallID": false, "Provider": false, "Epoch": false, "UpstreamID": false, "Kind": false, "Folder": false, "Explains": false, "Editable": false,
 }
 
 // TestR13EveryFieldOfACard hides a character in each text that an agent can put

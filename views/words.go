@@ -480,16 +480,20 @@ func cards(s snapshot.Session) []*approvals.Approval {
 }
 
 // fate tells what became of a request that can no longer be answered.
-func fate(a *approvals.Approval, agent string) string {
+func fate(a *approvals.Approval, l state.Link) string {
 	if a.Unrecorded {
-		return fateWords(a, agent) + " It is not yet recorded: nod cannot write to its data folder."
+		return fateWords(a, l) + " It is not yet recorded: nod cannot write to its data folder."
 	}
-	return fateWords(a, agent)
+	return fateWords(a, l)
 }
 
-func fateWords(a *approvals.Approval, agent string) string {
+func fateWords(a *approvals.Approval, l state.Link) string {
+	agent := Plain(l.DisplayName)
 	switch a.State {
 	case approvals.Decided:
+		if a.Held() && l.Status.Down() {
+			return "Denied: “" + decisionLabel(a) + "” is recorded, and " + agent + " will be told when it is back."
+		}
 		return "Your answer “" + decisionLabel(a) + "” is recorded."
 	case approvals.Sent:
 		return "“" + decisionLabel(a) + "” was sent. Waiting for " + agent + " to confirm it."
@@ -498,10 +502,12 @@ func fateWords(a *approvals.Approval, agent string) string {
 	case approvals.AnsweredElsewhere:
 		return "Answered in another client."
 	case approvals.Expired:
-		return "No longer asked: the turn, or the run of the agent that asked, ended before anyone answered. Nothing was approved."
+		return "No longer asked: before anyone answered, the turn or the run of the agent ended, or it asked something else instead. Nothing was approved."
 	case approvals.DeliveryUnknown:
 		return "Your answer “" + decisionLabel(a) + "” was recorded, but the turn or the link ended before " + agent +
-			" confirmed it. Whether it took effect is not known: look at the folder before you go on."
+			" confirmed it, or it asked for something else instead. Whether it took effect is not known: look at the folder before you go on."
+	case approvals.Superseded:
+		return "Denied while the link was down. " + agent + " has asked the same again, and was told “" + decisionLabel(a) + "”."
 	}
 	return ""
 }
@@ -521,6 +527,18 @@ func decisionLabel(a *approvals.Approval) string {
 // it is asked for a second time.
 func twice(o state.ConfirmationOption) bool {
 	return o.Kind == state.OptionApprove && state.Value(o.Group) > 0
+}
+
+// inRows are the options in the agent's own order; what approves and what denies stand
+// in rows of their own.
+func inRows(options []state.ConfirmationOption) (rows [][]state.ConfirmationOption) {
+	for i, o := range options {
+		if i == 0 || o.Kind != options[i-1].Kind {
+			rows = append(rows, nil)
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], o)
+	}
+	return rows
 }
 
 func options(r state.Request, k state.OptionKind) []state.ConfirmationOption {

@@ -32,7 +32,7 @@ func Shared(path ...string) string {
 }
 
 // Play reads a recording: a line of JSON for each message, with its direction.
-func Play(t *testing.T, file string, message func(dir string, msg json.RawMessage)) {
+func Play(t testing.TB, file string, message func(dir string, msg json.RawMessage)) {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {

@@ -24,7 +24,7 @@ func (c *conn) askElicitation(ctx context.Context, th *thread, p requestParams, 
 	r.Options = []state.ConfirmationOption{
 		{ID: "accept", Label: "Answer", Kind: state.OptionApprove},
 		{ID: "decline", Label: "Decline", Kind: state.OptionDeny},
-		{ID: "cancel", Label: "Cancel", Kind: state.OptionDeny, Group: new(forSession)},
+		{ID: "cancel", Label: "Cancel", Kind: state.OptionDeny, Group: new(state.ForSession)},
 	}
 	r.Caution = caution(r.Params, "threadId", "turnId", "serverName", "environmentId", "mode", "_meta", "message", "requestedSchema", "url", "elicitationId")
 	meta := forms.Members(p.Meta)
@@ -38,7 +38,7 @@ func (c *conn) askElicitation(ctx context.Context, th *thread, p requestParams, 
 		r.Options[0].Label = "I have done it"
 		if r.Questions.URL = &p.URL; !state.WebAddress(p.URL) {
 			r.Questions.URL = nil
-			r.Caution = "nod opens only addresses that begin with http:// or https://, so this can only be refused here. The whole request is below."
+			r.Caution = "nod opens only addresses that begin with http:// or https://, so this can only be refused here. The whole request stands here."
 		}
 	default: // such as openai/userVerification, which wants a proof of the device
 		r.Kind, r.Reason, r.Questions = state.RequestElsewhere, p.Message, nil
@@ -61,14 +61,14 @@ func (c *conn) askElicitation(ctx context.Context, th *thread, p requestParams, 
 func toolOptions(persist []string) []state.ConfirmationOption {
 	options := []state.ConfirmationOption{{ID: "accept", Label: "Allow once", Kind: state.OptionApprove}}
 	if slices.Contains(persist, "session") {
-		options = append(options, state.ConfirmationOption{ID: "session", Label: "Allow for this session: this tool, with whatever parameters", Kind: state.OptionApprove, Group: new(forSession)})
+		options = append(options, state.ConfirmationOption{ID: "session", Label: "Allow for this session: this tool, with whatever parameters", Kind: state.OptionApprove, Group: new(state.ForSession)})
 	}
 	if slices.Contains(persist, "always") {
-		options = append(options, state.ConfirmationOption{ID: "always", Label: "Always allow this tool (permanent rule)", Kind: state.OptionApprove, Group: new(forGood)})
+		options = append(options, state.ConfirmationOption{ID: "always", Label: "Always allow this tool (permanent rule)", Kind: state.OptionApprove, Group: new(state.ForGood)})
 	}
 	return append(options,
 		state.ConfirmationOption{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
-		state.ConfirmationOption{ID: "cancel", Label: "Deny and cancel the call", Kind: state.OptionDeny, Group: new(forSession)})
+		state.ConfirmationOption{ID: "cancel", Label: "Deny and cancel the call", Kind: state.OptionDeny, Group: new(state.ForSession)})
 }
 
 // toToolCall makes a request one about running a tool.

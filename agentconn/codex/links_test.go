@@ -301,7 +301,7 @@ func TestThreadDeleted(t *testing.T) {
 func TestLargeHistory(t *testing.T) {
 	o := newOffice(t)
 	id := o.begin()
-	for n := range maxMessage>>20 + 1 {
+	for n := range agentconn.MaxMessage>>20 + 1 {
 		o.server.done(id, object{"type": "commandExecution", "id": fmt.Sprint("c", n), "command": "cat", "status": "completed", "exitCode": 0, "aggregatedOutput": strings.Repeat("x", 1<<20)})
 	}
 	o.server.cut()

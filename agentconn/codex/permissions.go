@@ -18,7 +18,7 @@ func (c *conn) askPermissions(ctx context.Context, th *thread, p requestParams, 
 	r.Kind, r.Title, r.Details, r.Explains = state.RequestPermissions, "Allow more than this session may?", details, "decline"
 	r.Options = []state.ConfirmationOption{
 		{ID: "turn", Label: "Allow for this turn", Kind: state.OptionApprove},
-		{ID: "session", Label: "Allow for this session", Kind: state.OptionApprove, Group: new(forSession)},
+		{ID: "session", Label: "Allow for this session", Kind: state.OptionApprove, Group: new(state.ForSession)},
 		{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
 	}
 	r.Caution = caution(r.Params, "threadId", "turnId", "itemId", "startedAtMs", "environmentId", "reason", "cwd", "permissions")

@@ -97,6 +97,8 @@ func configured(cfg Config, s Server) (agentconn.Adapter, error) {
 		return nil, fmt.Errorf("the Codex server “%s” must be unix:// and an absolute path, without a token: who may use the file may use the server", s.URL)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("the Codex server “%s” must be an address alone; a token belongs into a file that token_file names", u.Redacted())
+	case agentconn.CheckHost(u.Hostname()) != nil:
+		return nil, fmt.Errorf("the Codex server “%s” cannot be one: %s", s.URL, agentconn.Sentence(agentconn.CheckHost(u.Hostname())))
 	case u.Scheme == "wss" && u.Host != "", u.Scheme == "ws" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()):
 		return &remote{place: at, url: u, tokenFile: s.TokenFile}, nil
 	case u.Scheme == "ws":

@@ -18,8 +18,8 @@ import (
 	"nod/agentconn"
 )
 
-// TestConfigured: which servers the owner may name, and what is said of others.
-func TestConfigured(t *testing.T) {
+// TestR21Configured: which servers the owner may name, and what is said of others.
+func TestR21Configured(t *testing.T) {
 	for _, c := range []struct {
 		server   Server
 		key, say string
@@ -31,6 +31,11 @@ func TestConfigured(t *testing.T) {
 		{Server{URL: "wss://build.example:443", TokenFile: "/t"}, "codex@wss://build.example:443", ""},
 		{Server{URL: "ws://build.example:4500"}, "", "use wss://"},
 		{Server{URL: "ws://10.0.0.1:4500"}, "", "use wss://"},
+		{Server{URL: "ws://2130706433:4500"}, "", "use wss://"},
+		{Server{URL: "ws://[::ffff:10.0.0.1]:4500"}, "", "use wss://"},
+		{Server{URL: "wss://build.example#secret"}, "", "an address alone"},
+		{Server{URL: "wss://169.254.169.254"}, "", "there can be no agent"},
+		{Server{URL: "ws://0.0.0.0:4500"}, "", "there can be no agent"},
 		{Server{URL: "ws://127.0.0.1.evil.example:4500"}, "", "use wss://"},
 		{Server{URL: "unix://relative"}, "", "absolute path"},
 		{Server{URL: "unix:///s", TokenFile: "/t"}, "", "without a token"},
@@ -141,9 +146,9 @@ func TestStaleSocket(t *testing.T) {
 	}
 }
 
-// TestNoRedirectIsFollowed: the owner has named an address on this machine; a redirect
+// TestR21NoRedirectIsFollowed: the owner has named an address on this machine; a redirect
 // must not lead beyond it, and not take the token along.
-func TestNoRedirectIsFollowed(t *testing.T) {
+func TestR21NoRedirectIsFollowed(t *testing.T) {
 	var led atomic.Bool
 	var token atomic.Value
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,13 +160,21 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		}
 	}))
 	defer other.Close()
-	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-	}))
-	defer first.Close()
-	d, err := dialWeb(t.Context(), "ws"+strings.TrimPrefix(first.URL, "http"), "secret")
-	if err == nil {
-		_, _ = d.end()
+	for _, to := range []string{other.URL, "http://169.254.169.254/latest/meta-data/", "/elsewhere"} {
+		looked := 0
+		first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			looked++
+			http.Redirect(w, r, to, http.StatusFound)
+		}))
+		d, err := dialWeb(t.Context(), "ws"+strings.TrimPrefix(first.URL, "http"), "secret")
+		if err == nil {
+			_, _ = d.end()
+			t.Errorf("a redirect to %s is a link", to)
+		}
+		first.Close()
+		if looked != 1 {
+			t.Errorf("a redirect to %s was followed", to)
+		}
 	}
 	if led.Load() {
 		t.Errorf("nod was led to another server, with the token %q", token.Load())

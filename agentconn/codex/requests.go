@@ -37,21 +37,14 @@ var requests = map[string]request{
 	"applyPatchApproval":                    {(*conn).askLegacyPatch, decision},
 }
 
-// Groups of options that reach further than the one request: such an option is
-// asked for a second time.
-const (
-	forSession int64 = 1
-	forGood    int64 = 2
-)
-
 // approvalOptions are the answers to an approval. what says how far one for the
 // session goes. Codex names fewer in availableDecisions but takes them all.
 func approvalOptions(what string) []state.ConfirmationOption {
 	return []state.ConfirmationOption{
 		{ID: "accept", Label: "Approve once", Kind: state.OptionApprove},
-		{ID: "acceptForSession", Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: new(forSession)},
+		{ID: "acceptForSession", Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: new(state.ForSession)},
 		{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
-		{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(forSession)},
+		{ID: "cancel", Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(state.ForSession)},
 	}
 }
 
@@ -182,7 +175,7 @@ func (c *conn) asking(id string) []*thread {
 
 // cannotShow is a Caution.
 func cannotShow(what string) string {
-	return "This request holds something that nod cannot show as it should be shown (" + plain.Shorten(what, 60) + "), so it can only be refused here. The whole request is below."
+	return "This request holds something that nod cannot show as it should be shown (" + plain.Shorten(what, 60) + "), so it can only be refused here. The whole request stands here."
 }
 
 // caution tells what a request holds beside the fields that its card shows or
@@ -276,6 +269,7 @@ func (c *conn) askCommand(ctx context.Context, th *thread, p requestParams, r st
 	if p.Kind == "" || p.Kind == "command" {
 		offerAmendments(&r, p)
 	}
+	r.Options = p.inOrder(r.Options)
 	if aboutNetwork || p.Kind == "writeStdin" || p.Kind == "humanCommand" { // none of these is the item's command
 		c.askFree(ctx, th, r)
 		return true
@@ -307,14 +301,19 @@ type wireDecision struct {
 	} `json:"applyNetworkPolicyAmendment,omitempty"`
 }
 
+// ruleOf reads a decision that writes a rule; others are words.
+func ruleOf(raw json.RawMessage) (d wireDecision, rule bool) {
+	rule = json.Unmarshal(raw, &d) == nil && (d.Execpolicy != nil || d.Network != nil)
+	return d, rule
+}
+
 // amendments are the permanent rules that a request proposes. Where it lists the
 // decisions that may be offered, those are meant.
 func (p requestParams) amendments() []wireDecision {
 	var out []wireDecision
 	if p.AvailableDecisions != nil {
 		for _, raw := range p.AvailableDecisions {
-			var d wireDecision
-			if json.Unmarshal(raw, &d) == nil && (d.Execpolicy != nil || d.Network != nil) { // others are words
+			if d, rule := ruleOf(raw); rule {
 				out = append(out, d)
 			}
 		}
@@ -340,10 +339,11 @@ func (p requestParams) amendments() []wireDecision {
 // amendmentID is the id of the option for the n-th amendment.
 func amendmentID(n int) string { return fmt.Sprint("amendment-", n) }
 
-// offerAmendments adds the permanent rules to what a request offers.
+// offerAmendments adds the permanent rules to what a request offers, each behind its
+// like.
 func offerAmendments(r *state.Request, p requestParams) {
 	for n, d := range p.amendments() {
-		o := state.ConfirmationOption{ID: amendmentID(n), Kind: state.OptionApprove, Group: new(forGood)}
+		o := state.ConfirmationOption{ID: amendmentID(n), Kind: state.OptionApprove, Group: new(state.ForGood)}
 		detail := state.Detail{Option: o.ID}
 		switch {
 		case d.Execpolicy != nil:
@@ -359,8 +359,38 @@ func offerAmendments(r *state.Request, p requestParams) {
 			continue
 		}
 		r.Details = append(r.Details, detail)
-		r.Options = append(r.Options, o)
+		at := len(r.Options)
+		if o.Kind == state.OptionApprove {
+			at = slices.IndexFunc(r.Options, func(x state.ConfirmationOption) bool { return x.Kind == state.OptionDeny })
+		}
+		r.Options = slices.Insert(r.Options, at, o)
 	}
+}
+
+// inOrder puts the options that a request lists into the order in which it lists them.
+// What Codex takes without listing it stays where it is.
+func (p requestParams) inOrder(options []state.ConfirmationOption) []state.ConfirmationOption {
+	place, rules := map[string]int{}, 0
+	for i, raw := range p.AvailableDecisions {
+		var word string
+		if _, rule := ruleOf(raw); rule {
+			word = amendmentID(rules)
+			rules++
+		} else if json.Unmarshal(raw, &word) != nil {
+			continue // nobody knows what it says
+		}
+		place[word] = i
+	}
+	isListed := func(o state.ConfirmationOption) bool { _, ok := place[o.ID]; return ok }
+	listed := slices.DeleteFunc(slices.Clone(options), func(o state.ConfirmationOption) bool { return !isListed(o) })
+	slices.SortStableFunc(listed, func(a, b state.ConfirmationOption) int { return place[a.ID] - place[b.ID] })
+	out := slices.Clone(options)
+	for i, o := range out {
+		if isListed(o) {
+			out[i], listed = listed[0], listed[1:]
+		}
+	}
+	return out
 }
 
 // plainJSON is the text of a value, without the escapes that JSON does not need.
@@ -455,7 +485,7 @@ func (c *conn) askToWrite(ctx context.Context, th *thread, item, about, grantRoo
 	r.Kind, r.Title = state.RequestFileChange, "Change files?"
 	if grantRoot != "" {
 		r.Title = "Change files, and more below a folder?"
-		r.Options[0].Label, r.Options[0].Group = "Approve, and allow that folder", new(forSession)
+		r.Options[0].Label, r.Options[0].Group = "Approve, and allow that folder", new(state.ForSession)
 		r.Details = []state.Detail{{Label: "Approving also allows it, for this session, to write below", Text: grantRoot}}
 	}
 	c.askAbout(ctx, th, item, about, r)

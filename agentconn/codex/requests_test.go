@@ -573,3 +573,31 @@ func TestDenyWithAReason(t *testing.T) {
 		}
 	}
 }
+
+// TestOptionsInOrder: what Codex lists stands in its order, rules among it; what it takes
+// without listing it stands beside its like, and one can always deny.
+func TestOptionsInOrder(t *testing.T) {
+	rule := `{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["ls"]}}`
+	for listed, want := range map[string]string{
+		`null`:                                 "accept acceptForSession decline cancel",
+		`["accept","cancel"]`:                  "accept acceptForSession decline cancel",
+		`["accept",` + rule + `,"cancel"]`:     "accept acceptForSession amendment-0 decline cancel",
+		`["cancel","accept"]`:                  "cancel acceptForSession decline accept",
+		`["decline",` + rule + `,"accept"]`:    "decline acceptForSession amendment-0 accept cancel",
+		`["accept",{"meditate":{}},"decline"]`: "accept acceptForSession decline cancel",
+	} {
+		var p requestParams
+		if err := json.Unmarshal([]byte(`{"availableDecisions":`+listed+`}`), &p); err != nil {
+			t.Fatal(err)
+		}
+		r := state.Request{Options: approvalOptions("the same")}
+		offerAmendments(&r, p)
+		var ids []string
+		for _, o := range p.inOrder(r.Options) {
+			ids = append(ids, o.ID)
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s: %s", listed, got)
+		}
+	}
+}

@@ -211,7 +211,7 @@ func (c *conn) notification(ctx context.Context, m message, line []byte) {
 		c.log.Debug("a notification is ignored", "method", m.Method, "why", why)
 		return
 	}
-	if handle := handlers[m.Method]; handle != nil && handle(c, ctx, m.Params) {
+	if handle := handlers[m.Method]; handle != nil && !plain.TooDeep(m.Params) && handle(c, ctx, m.Params) {
 		return
 	}
 	if c.board.odd++; c.board.odd > maxOdd {

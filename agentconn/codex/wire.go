@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/coder/websocket"
@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// maxMessage bounds one message. Lines of 1 MB are ordinary: aggregatedOutput
-	// is cut by Codex at 1 MiB.
-	maxMessage = 32 << 20
 	// dialTimeout bounds the WebSocket handshake.
 	dialTimeout = 5 * time.Second
 	// writeTimeout bounds a write to a server that does not read.
@@ -27,7 +24,7 @@ const (
 
 // wire carries messages to and from a server.
 type wire interface {
-	// read returns the next message. One that is longer than maxMessage is cut.
+	// read returns the next message. One that is longer than MaxMessage is cut.
 	read(ctx context.Context) (msg []byte, cut bool, err error)
 	write(ctx context.Context, msg []byte) error
 	// end waits until everything of the wire is gone, after read has failed and ctx
@@ -64,7 +61,7 @@ func (c *conn) child(ctx context.Context, path, why string) (dialled, error) {
 }
 
 func (s *stdio) read(context.Context) ([]byte, bool, error) {
-	return agentconn.ReadLine(s.in, maxMessage)
+	return agentconn.ReadLine(s.in, agentconn.MaxMessage)
 }
 
 func (s *stdio) write(_ context.Context, msg []byte) error {
@@ -109,7 +106,11 @@ func dialUnix(ctx context.Context, path string) (dialled, error) {
 // dialWeb links to a server that is configured. Which run of it answers cannot be
 // told, so its requests are asked anew over each connection.
 func dialWeb(ctx context.Context, address, token string) (dialled, error) {
-	d, err := dialWith(ctx, &http.Transport{}, address, token)
+	u, err := url.Parse(address)
+	if err != nil {
+		return dialled{}, err
+	}
+	d, err := dialWith(ctx, &http.Transport{DialContext: agentconn.Dialer(u.Hostname()).DialContext}, address, token)
 	d.epoch = rand.Text()
 	return d, err
 }
@@ -125,7 +126,10 @@ func dialWith(ctx context.Context, t *http.Transport, address, token string) (di
 	c, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: t, CheckRedirect: stay}, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 	})
+	var refused *agentconn.PublicError
 	switch {
+	case errors.As(err, &refused):
+		return dialled{}, refused
 	case err != nil && res != nil && res.StatusCode == http.StatusUnauthorized:
 		return dialled{}, &agentconn.PublicError{Message: "The Codex server refuses nod's token. Is the right one in the file that token_file names?", Err: err}
 	case err != nil:
@@ -143,12 +147,7 @@ func (w web) read(ctx context.Context) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	msg, err := io.ReadAll(io.LimitReader(r, maxMessage))
-	if err != nil {
-		return nil, false, err
-	}
-	rest, err := io.Copy(io.Discard, r)
-	return msg, rest > 0, err
+	return agentconn.ReadMessage(r, agentconn.MaxMessage)
 }
 
 func (w web) write(ctx context.Context, msg []byte) error {

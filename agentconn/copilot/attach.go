@@ -509,7 +509,7 @@ func (c *conn) lifecycle(raw json.RawMessage) {
 		Type      string `json:"type"`
 		SessionID string `json:"sessionId"`
 	}
-	if json.Unmarshal(raw, &p) != nil || c.sessions[p.SessionID] != nil {
+	if !c.greeted || json.Unmarshal(raw, &p) != nil || c.sessions[p.SessionID] != nil {
 		return
 	}
 	switch p.Type {

@@ -56,6 +56,7 @@ type conn struct {
 	hearing  sync.Mutex
 	sessions map[string]*session  // by id, that this link hears
 	tried    map[string]time.Time // when nod has tried to join a session
+	greeted  bool                 // the server may be called
 
 	ctx     context.Context // of what runs beside the reader
 	stop    context.CancelFunc
@@ -98,12 +99,13 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 		return err
 	}
 	c.client = sdk.NewClient(&sdk.ClientOptions{Connection: sdk.URIConnection{URL: address, ConnectionToken: d.token}})
-	var greeted error
+	var refused error
 	c.running.Go(func() {
-		if greeted = c.greet(ctx); greeted != nil {
+		if refused = c.greet(ctx); refused != nil {
 			c.stop()
 			return
 		}
+		c.alone(func() { c.greeted = true })
 		stalled := make(chan bool, 1)
 		ready(agentconn.Found{
 			Epoch: d.epoch, Detail: plain.Joined(". ", "Copilot "+c.version, d.notice), Lasting: d.lasting, Offers: offers(), Stalled: stalled,
@@ -114,7 +116,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 	wire, err := accept()
 	var passing sync.WaitGroup
 	if err == nil {
-		c.tap = &tap{server: d.wire, sdk: wire, onMessage: c.receive, inFlight: map[string]*wanted{}}
+		c.tap = &tap{server: d.wire, sdk: wire, log: c.room.log, onMessage: c.receive, inFlight: map[string]*wanted{}}
 		ended := context.AfterFunc(ctx, func() { _ = d.wire.Close() })
 		passing.Go(func() {
 			_ = c.tap.fromSDK() // it ends with the client
@@ -129,7 +131,7 @@ func (c *conn) Run(ctx context.Context, ready func(agentconn.Found)) error {
 	c.running.Wait()
 	c.release(wire)
 	passing.Wait()
-	return whyLost(greeted, err, d.lasting)
+	return whyLost(refused, err, d.lasting)
 }
 
 // release ends what the SDK runs for this link. The server is not told: a session is

@@ -391,7 +391,7 @@ func (l *logFile) read(line func([]byte)) error {
 	for {
 		chunk, err := l.in.ReadSlice('\n')
 		l.at += int64(len(chunk))
-		if l.skip = l.skip || len(l.part)+len(chunk) > maxFrame; l.skip {
+		if l.skip = l.skip || len(l.part)+len(chunk) > agentconn.MaxMessage; l.skip {
 			l.part = nil
 		} else {
 			l.part = append(l.part, chunk...)

@@ -163,7 +163,7 @@ func TestOddFolders(t *testing.T) {
 	d.terminal("empty")
 	d.terminal("UPPER", saysHello(1)...)
 	d.write("nothing", "inuse.1.lock", "1")
-	d.terminal("long", append(saysHello(1), `{"id":"big","type":"assistant.message","data":{"content":"`+strings.Repeat("x", maxFrame)+`"}}`)...)
+	d.terminal("long", append(saysHello(1), `{"id":"big","type":"assistant.message","data":{"content":"`+strings.Repeat("x", agentconn.MaxMessage)+`"}}`)...)
 	d.write("long", "events.jsonl", strings.Join(saysHello(2), "\n")+"\n")
 	v := d.until("long", "what is behind a line that is too long", func(v snapshot.Session) bool { return len(v.State.Turns) == 2 })
 	if shown(v) != "hi 1|hi 2|" {

@@ -49,7 +49,7 @@ var usual = map[string]any{
 func (s *peer) run() {
 	r := bufio.NewReader(s.wire)
 	for {
-		body, _, err := readFrame(r)
+		body, _, err := readFrame(r, maxCall)
 		if err != nil {
 			return
 		}

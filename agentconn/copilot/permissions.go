@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -174,6 +175,19 @@ func (d permissionData) permission() (p permission, ok bool) {
 	return p, true
 }
 
+// disagrees names the field of which the request says something else than what a
+// person is to be asked, "" if they agree.
+func (d permissionData) disagrees() string {
+	var request, prompt map[string]any
+	_, _ = json.Unmarshal(d.Request, &request), json.Unmarshal(d.Prompt, &prompt) // they have been read before
+	for _, name := range []string{"fullCommandText", "fileName", "path", "url"} {
+		if a, b := request[name], prompt[name]; a != nil && b != nil && !reflect.DeepEqual(a, b) {
+			return name
+		}
+	}
+	return ""
+}
+
 func askPermission(ctx context.Context, a *agent, r state.Request) bool {
 	d, ok := read[permissionData](r)
 	if !ok {
@@ -195,6 +209,9 @@ func askPermission(ctx context.Context, a *agent, r state.Request) bool {
 		}
 		if len(d.Prompt) > 0 {
 			r.Caution = cmp.Or(r.Caution, caution(d.Prompt, slices.Concat(everyKind, known.fields)...))
+		}
+		if name := d.disagrees(); name != "" {
+			r.Caution = "Copilot says two different things of what it asks for (" + name + "), so it can only be refused here. The whole request stands here."
 		}
 		p.offer(&r, lasting, known.local, a.session.place)
 		p.addDetails(&r, d.Risk)
@@ -231,18 +248,18 @@ func (p *permission) offer(r *state.Request, lasting string, local bool, place s
 	}
 	short := plain.Shorten(lasting, 100)
 	exact := map[string]string{"commands": strings.Join(p.Identifiers, "\n"), "url": lasting}[p.Kind] // a label may be cut
-	add(approveForSession, "Approve for this session: "+short, forSession, state.Detail{Label: "For this session, without asking", Text: exact})
+	add(approveForSession, "Approve for this session: "+short, state.ForSession, state.Detail{Label: "For this session, without asking", Text: exact})
 	if p.Kind == "mcp" && (p.ServerWide == nil || *p.ServerWide) {
-		add(approveServer, "Approve for this session: every tool of “"+plain.Shorten(p.ServerName, 100)+"”", forSession, state.Detail{})
+		add(approveServer, "Approve for this session: every tool of “"+plain.Shorten(p.ServerName, 100)+"”", state.ForSession, state.Detail{})
 	}
 	if p.Kind == "url" {
-		add(approvePermanently, "Always approve: "+short+" (permanent rule)", forGood, state.Detail{Label: "The permanent rule: without asking", Text: exact})
+		add(approvePermanently, "Always approve: "+short+" (permanent rule)", state.ForGood, state.Detail{Label: "The permanent rule: without asking", Text: exact})
 	}
 	if local && place != "" {
 		if exact != "" {
 			r.Details = append(r.Details, state.Detail{Label: "The permanent rule: without asking", Text: exact, Option: approveForLocation})
 		}
-		add(approveForLocation, "Always approve in this folder: "+short+" (permanent rule)", forGood, state.Detail{Label: placeLabel, Text: place})
+		add(approveForLocation, "Always approve in this folder: "+short+" (permanent rule)", state.ForGood, state.Detail{Label: placeLabel, Text: place})
 	}
 }
 
@@ -344,7 +361,7 @@ func showWrite(p *permission, r *state.Request) string {
 }
 
 func showRead(p *permission, r *state.Request) string {
-	r.Title, r.Details = "Read a file?", []state.Detail{{Label: "To read", Text: really(p.Path, p.ResolvedPath)}}
+	r.Kind, r.Title, r.Details = state.RequestRead, "Read a file?", []state.Detail{{Label: "To read", Text: really(p.Path, p.ResolvedPath)}}
 	if p.Path == "" {
 		r.Caution = cannotShow("no path")
 	}
@@ -367,7 +384,7 @@ func showPaths(p *permission, r *state.Request) string {
 }
 
 func showURL(p *permission, r *state.Request) string {
-	r.Title, r.Details = "Fetch a web page?", []state.Detail{{Label: "Address", Text: p.URL}}
+	r.Kind, r.Title, r.Details = state.RequestRead, "Fetch a web page?", []state.Detail{{Label: "Address", Text: p.URL}}
 	if p.RedirectedFrom != "" {
 		r.Details = append(r.Details, state.Detail{Label: "Redirected from", Text: p.RedirectedFrom})
 	}

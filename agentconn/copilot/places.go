@@ -253,7 +253,8 @@ func (r *remote) open(ctx context.Context) (dialled, error) {
 			Server: keep.Server{Address: r.Address, TokenFile: r.TokenFile},
 		})
 	}
-	wire, err := new(net.Dialer).DialContext(ctx, "tcp", r.Address)
+	host, _, _ := net.SplitHostPort(r.Address) // it was looked at before
+	wire, err := agentconn.Dialer(host).DialContext(ctx, "tcp", r.Address)
 	if err != nil {
 		return dialled{}, &agentconn.PublicError{Message: "Nobody answers at " + r.Address + ".", Err: err}
 	}

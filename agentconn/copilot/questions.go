@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	sdk "github.com/github/copilot-sdk/go"
 	"github.com/github/copilot-sdk/go/rpc"
@@ -48,14 +49,14 @@ func askQuestion(ctx context.Context, a *agent, r state.Request) bool {
 	return true
 }
 
-// answerQuestion gives one answer: what was typed, or else what was chosen.
+// answerQuestion gives one answer: what was chosen, and below it what was typed.
 func answerQuestion(ctx context.Context, s *sdk.Session, id string, _ state.Request, d state.Decision) error {
 	given := d.Answers[answerOption].Given()
 	if len(given) == 0 {
 		return fmt.Errorf("copilot: %s has no answer", id)
 	}
 	_, err := s.RPC.UI.HandlePendingUserInput(ctx, &rpc.UIHandlePendingUserInputRequest{RequestID: id, Response: rpc.UIUserInputResponse{
-		Answer: given[len(given)-1], WasFreeform: d.Answers[answerOption].Text != "",
+		Answer: strings.Join(given, "\n"), WasFreeform: d.Answers[answerOption].Text != "",
 	}})
 	return err
 }
@@ -82,7 +83,7 @@ func askElicitation(ctx context.Context, a *agent, r state.Request) bool {
 	r.Options = []state.ConfirmationOption{
 		{ID: "accept", Label: "Answer", Kind: state.OptionApprove},
 		{ID: "decline", Label: "Decline", Kind: state.OptionDeny},
-		{ID: "cancel", Label: "Cancel", Kind: state.OptionDeny, Group: new(forSession)},
+		{ID: "cancel", Label: "Cancel", Kind: state.OptionDeny, Group: new(state.ForSession)},
 	}
 	r.Caution = caution(r.Params, "requestId", "toolCallId", "elicitationSource", "message", "mode", "requestedSchema", "url", "elicitationId")
 	switch p.Mode {
@@ -95,7 +96,7 @@ func askElicitation(ctx context.Context, a *agent, r state.Request) bool {
 		r.Options[0].Label = "I have done it"
 		if r.Questions.URL = &p.URL; !state.WebAddress(p.URL) {
 			r.Questions.URL = nil
-			r.Caution = "nod opens only addresses that begin with http:// or https://, so this can only be refused here. The whole request is below."
+			r.Caution = "nod opens only addresses that begin with http:// or https://, so this can only be refused here. The whole request stands here."
 		}
 	default:
 		r.Caution = cannotShow("mode: " + p.Mode)
@@ -153,12 +154,12 @@ type plan struct {
 }
 
 // planOptions are what may follow a plan. In autopilot Copilot goes on without a
-// person, so that is asked for a second time; that edits are approved by themselves,
+// person, so that is asked for a second time, and takes a proof; that edits are approved by themselves,
 // as a terminal adds, is not asked for.
 var planOptions = []state.ConfirmationOption{
 	{ID: "interactive", Label: "Approve the plan, and begin", Kind: state.OptionApprove},
-	{ID: "autopilot", Label: "Approve the plan, and carry it out on autopilot", Kind: state.OptionApprove, Group: new(forSession)},
-	{ID: "autopilot_fleet", Label: "Approve the plan, and carry it out on autopilot with sub-agents side by side", Kind: state.OptionApprove, Group: new(forSession)},
+	{ID: "autopilot", Label: "Approve the plan, and carry it out on autopilot", Kind: state.OptionApprove, Group: new(state.Unattended)},
+	{ID: "autopilot_fleet", Label: "Approve the plan, and carry it out on autopilot with sub-agents side by side", Kind: state.OptionApprove, Group: new(state.Unattended)},
 	{ID: "exit_only", Label: "Leave plan mode, and begin nothing", Kind: state.OptionApprove},
 }
 
@@ -175,15 +176,16 @@ func askPlan(ctx context.Context, a *agent, r state.Request) bool {
 	if p.PlanContent != "" {
 		r.Details = append(r.Details, state.Detail{Label: "The plan", Text: p.PlanContent})
 	}
-	for _, o := range planOptions {
-		switch {
-		case !slices.Contains(p.Actions, o.ID):
-		case o.ID == p.Recommended:
-			o.Label += " (recommended)"
-			r.Options = slices.Insert(r.Options, 0, o)
-		default:
-			r.Options = append(r.Options, o)
+	for _, id := range p.Actions {
+		i := slices.IndexFunc(planOptions, func(o state.ConfirmationOption) bool { return o.ID == id })
+		if i < 0 { // nobody knows what it does
+			continue
 		}
+		o := planOptions[i]
+		if id == p.Recommended {
+			o.Label += " (recommended)"
+		}
+		r.Options = append(r.Options, o)
 	}
 	r.Options = append(r.Options, state.ConfirmationOption{ID: "reject", Label: "Not yet: go on planning", Kind: state.OptionDeny})
 	a.askFree(ctx, r)
@@ -223,7 +225,7 @@ func askSwitch(ctx context.Context, a *agent, r state.Request) bool {
 	}
 	r.Options = []state.ConfirmationOption{
 		{ID: "yes", Label: "Go on with another model for this turn", Kind: state.OptionApprove},
-		{ID: "yes_always", Label: "Always do so when a limit is reached (permanent setting)", Kind: state.OptionApprove, Group: new(forGood)},
+		{ID: "yes_always", Label: "Always do so when a limit is reached (permanent setting)", Kind: state.OptionApprove, Group: new(state.ForGood)},
 		{ID: "no", Label: "Do not switch", Kind: state.OptionDeny},
 	}
 	a.askFree(ctx, r)
@@ -259,7 +261,7 @@ func askLimits(ctx context.Context, a *agent, r state.Request) bool {
 	r.Options = []state.ConfirmationOption{
 		{ID: "add", Label: "Add that many", Kind: state.OptionApprove},
 		{ID: "set", Label: "Allow that many in all", Kind: state.OptionApprove},
-		{ID: "unset", Label: "Remove the limit", Kind: state.OptionApprove, Group: new(forSession)},
+		{ID: "unset", Label: "Remove the limit", Kind: state.OptionApprove, Group: new(state.ForSession)},
 		{ID: "cancel", Label: "Leave the limit, and stop here", Kind: state.OptionDeny},
 	}
 	a.askFree(ctx, r)

@@ -44,13 +44,6 @@ var requests = map[string]request{
 	"mcp.headers_refresh_required":       {ask: askHeaders},
 }
 
-// Groups of options that reach further than the one request: such an option is
-// asked for a second time.
-const (
-	forSession int64 = 1
-	forGood    int64 = 2
-)
-
 // requested puts a request before a person.
 func (a *agent) requested(ctx context.Context, e event) bool {
 	var p struct {
@@ -120,7 +113,7 @@ func (a *agent) askFree(ctx context.Context, r state.Request) {
 
 // cannotShow is a Caution.
 func cannotShow(what string) string {
-	return "This request holds something that nod cannot show as it should be shown (" + plain.Shorten(what, 60) + "), so it can only be refused here. The whole request is below."
+	return "This request holds something that nod cannot show as it should be shown (" + plain.Shorten(what, 60) + "), so it can only be refused here. The whole request stands here."
 }
 
 // caution tells what a request holds beside the fields that its card shows or that

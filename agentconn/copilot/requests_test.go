@@ -215,12 +215,12 @@ var asked = []struct {
 	},
 	{
 		name: "read, by a policy each time", data: prompted(`"kind":"read","path":"/w/a"`, `"kind":"read","toolCallId":"r","intention":"Read file: /w/a","path":"/w/a","resolvedPath":"/etc/shadow","managedApprovalRequired":true`),
-		as: state.RequestPermissions, title: "Read a file?", details: "To read: /w/a\n  which is /etc/shadow",
+		as: state.RequestRead, title: "Read a file?", details: "To read: /w/a\n  which is /etc/shadow",
 		answers: map[string]string{"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
 	},
 	{
 		name: "read", data: prompted(`"kind":"read","path":"/w/a"`, `"kind":"read","toolCallId":"r","intention":"Read file: /w/a","path":"/w/a"`),
-		as: state.RequestPermissions, title: "Read a file?", details: "To read: /w/a",
+		as: state.RequestRead, title: "Read a file?", details: "To read: /w/a",
 		answers: map[string]string{"approve-for-session": `{"kind":"approve-for-session","approval":{"kind":"read"}}`, "approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
 	},
 	{
@@ -232,7 +232,7 @@ var asked = []struct {
 	},
 	{
 		name: "url", data: prompted(`"kind":"url","url":"https://Example.org:443/a?b","intention":"Look"`, `"kind":"url","toolCallId":"u","url":"https://Example.org:443/a?b","intention":"Look","redirectedFrom":"https://x.y/"`),
-		as: state.RequestPermissions, title: "Fetch a web page?", details: "Address: https://Example.org:443/a?b; Redirected from: https://x.y/; For this session, without asking: https://example.org; The permanent rule: without asking: https://example.org",
+		as: state.RequestRead, title: "Fetch a web page?", details: "Address: https://Example.org:443/a?b; Redirected from: https://x.y/; For this session, without asking: https://example.org; The permanent rule: without asking: https://example.org",
 		answers: map[string]string{
 			"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`,
 			"approve-for-session": `{"kind":"approve-for-session","domain":"https://example.org"}`, "approve-permanently": `{"kind":"approve-permanently","domain":"https://example.org"}`,
@@ -297,7 +297,7 @@ var asked = []struct {
 	{
 		name: "question", kind: "user_input.requested", data: `"question":"Which?","choices":["red","green","red"],"allowFreeform":true,"toolCallId":"q"`,
 		as: state.RequestQuestion, title: "Copilot has a question",
-		answers: map[string]string{`answer {"answer":{"selected":["green"]}}`: `{"answer":"green","wasFreeform":false}`, `answer {"answer":{"selected":["green"],"text":"blue"}}`: `{"answer":"blue","wasFreeform":true}`},
+		answers: map[string]string{`answer {"answer":{"selected":["green"]}}`: `{"answer":"green","wasFreeform":false}`, `answer {"answer":{"selected":["green"],"text":"blue"}}`: `{"answer":"green\nblue","wasFreeform":true}`},
 	},
 	{
 		name: "question without choices", kind: "user_input.requested", data: `"question":"Which?"`, as: state.RequestQuestion, title: "Copilot has a question",
@@ -720,5 +720,15 @@ func TestAnsweredUnheard(t *testing.T) {
 				t.Errorf("the call is %s", k.Status)
 			}
 		})
+	}
+}
+
+// TestR12Autopilot: what has Copilot go on without a person takes a proof; and the actions
+// stand in Copilot's order.
+func TestR12Autopilot(t *testing.T) {
+	for _, o := range planOptions {
+		if goes := strings.HasPrefix(o.ID, "autopilot"); goes != (state.Value(o.Group) > state.ForSession) {
+			t.Errorf("%s is of group %d", o.ID, state.Value(o.Group))
+		}
 	}
 }

@@ -83,7 +83,7 @@ func (s *server) cut() {
 func (s *server) serve(c net.Conn) {
 	r := bufio.NewReader(c)
 	for {
-		body, _, err := readFrame(r)
+		body, _, err := readFrame(r, maxCall)
 		if err != nil {
 			return
 		}

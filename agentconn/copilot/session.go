@@ -197,10 +197,16 @@ func (s *session) take(ctx context.Context, e event) {
 	if e.ID != "" && !e.grows() {
 		s.from = state.Source{Epoch: s.id, ID: e.ID}
 	}
-	if h := handlers[e.Type]; h == nil || !h(ctx, a, e) {
+	if h := handlers[e.Type]; h == nil || tooDeep(e) || !h(ctx, a, e) {
 		a.unknownEvent(ctx, e)
 	}
 	s.flush(ctx)
+}
+
+// tooDeep reports whether an event nests deeper than nod reads. A request is shown all
+// the same, so that it can be refused.
+func tooDeep(e event) bool {
+	return requests[e.Type].ask == nil && plain.TooDeep(e.Data)
 }
 
 // passes reports whether an event is of a turn that has ended, in a log that tells

@@ -2,20 +2,28 @@ package copilot
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"nod/agentconn"
+	"nod/agentconn/plain"
 )
 
-// maxFrame bounds, in bytes, a message that nod reads. What is longer is passed on to
-// the SDK unread.
-const maxFrame = 64 << 20
+// maxCall bounds, in bytes, a call that nod makes: a text, and images.
+const maxCall = 64 << 20
+
+// answerID finds the id of an answer that is too long to be read.
+var answerID = regexp.MustCompile(`^\{(?:"jsonrpc":"2\.0",)?"id":([0-9]+|"[^"\\]*"),(?:"jsonrpc":"2\.0",)?"(?:result|error)":`)
 
 // message is any JSON-RPC message, as far as nod looks at it.
 type message struct {
@@ -39,6 +47,7 @@ type rpcError struct {
 type tap struct {
 	server net.Conn
 	sdk    net.Conn
+	log    *slog.Logger
 	// onMessage gets what the server says by itself, in the order of the wire.
 	onMessage func(message)
 
@@ -102,9 +111,9 @@ func listen(ctx context.Context) (address string, accept func() (net.Conn, error
 	}, nil
 }
 
-// readFrame reads a message with its header. A body that is too long is nil: it lies
-// in the reader still.
-func readFrame(r *bufio.Reader) (body []byte, length int64, err error) {
+// readFrame reads a message with its header. A body that is longer than most is nil: it
+// lies in the reader still.
+func readFrame(r *bufio.Reader, most int64) (body []byte, length int64, err error) {
 	length = -1
 	for {
 		line, err := r.ReadSlice('\n')
@@ -123,7 +132,7 @@ func readFrame(r *bufio.Reader) (body []byte, length int64, err error) {
 			return nil, 0, errors.New("copilot: what comes is not JSON-RPC")
 		}
 	}
-	if length > maxFrame {
+	if length > most {
 		return nil, length, nil
 	}
 	body = make([]byte, length)
@@ -138,21 +147,46 @@ func (t *tap) answer(body []byte) error {
 	return writeFrame(t.sdk, body)
 }
 
-// pass passes a long answer on unread.
-func (t *tap) pass(r io.Reader, length int64) error {
-	t.writing.Lock()
-	defer t.writing.Unlock()
-	if _, err := fmt.Fprintf(t.sdk, "Content-Length: %d\r\n\r\n", length); err != nil {
+// passOver throws away what is too long to be read. If it is an answer, its call ends;
+// nothing that the server asks is answered.
+func (t *tap) passOver(r *bufio.Reader, length int64) error {
+	head, err := r.Peek(int(min(length, 1<<10)))
+	if err != nil {
 		return err
 	}
-	_, err := io.CopyN(t.sdk, r, length)
-	return err
+	t.log.Warn("a message is longer than nod reads", "bytes", length, "start", plain.Shorten(string(head[:min(len(head), 200)]), 200))
+	id := answerID.FindSubmatch(head)
+	if id != nil {
+		id[1] = bytes.Clone(id[1])
+	}
+	if _, err := io.CopyN(io.Discard, r, length); err != nil || id == nil {
+		return err
+	}
+	if w := t.taken(string(id[1])); w != nil {
+		t.mu.Lock()
+		w.done, w.err = true, errTooLong
+		t.mu.Unlock()
+	}
+	t.refuse(string(id[1]), errTooLong.Error())
+	return nil
 }
 
-// refuse ends a call without the server. The SDK itself would wait for ever.
-func (t *tap) refuse(id string) {
-	_ = t.answer(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"the link is lost"}}`, id)) // it may be gone, too
+// taken returns who reads the answer to a call, nil if nobody does. It has come now.
+func (t *tap) taken(id string) *wanted {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.inFlight[id]
+	delete(t.inFlight, id)
+	return w
 }
+
+// refuse ends a call in the server's place. The SDK itself would wait for ever.
+func (t *tap) refuse(id, why string) {
+	_ = t.answer(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%q}}`, id, why)) // it may be gone, too
+}
+
+// lostLink is why a call ends that the server cannot answer.
+const lostLink = "the link is lost"
 
 // lose ends all calls that wait, and those that come.
 func (t *tap) lose() {
@@ -161,7 +195,7 @@ func (t *tap) lose() {
 	t.lost, t.inFlight = true, nil
 	t.mu.Unlock()
 	for id := range waiting {
-		t.refuse(id)
+		t.refuse(id, lostLink)
 	}
 }
 
@@ -174,12 +208,12 @@ func writeFrame(w io.Writer, body []byte) error {
 func (t *tap) fromServer() error {
 	r := bufio.NewReaderSize(t.server, 64<<10)
 	for {
-		body, length, err := readFrame(r)
+		body, length, err := readFrame(r, agentconn.MaxMessage)
 		if err != nil {
 			return err
 		}
-		if body == nil { // an answer, as nothing else is that long
-			if err := t.pass(r, length); err != nil {
+		if body == nil {
+			if err := t.passOver(r, length); err != nil {
 				return err
 			}
 			continue
@@ -192,11 +226,7 @@ func (t *tap) fromServer() error {
 			t.onMessage(m)
 			continue
 		}
-		t.mu.Lock()
-		w := t.inFlight[string(m.ID)]
-		delete(t.inFlight, string(m.ID))
-		t.mu.Unlock()
-		if w != nil && m.Error == nil {
+		if w := t.taken(string(m.ID)); w != nil && m.Error == nil {
 			err := w.read(m.Result)
 			t.mu.Lock()
 			w.done, w.err = true, err
@@ -212,7 +242,7 @@ func (t *tap) fromServer() error {
 func (t *tap) fromSDK() error {
 	r := bufio.NewReaderSize(t.sdk, 64<<10)
 	for {
-		body, length, err := readFrame(r)
+		body, length, err := readFrame(r, maxCall)
 		if err != nil {
 			return err
 		}
@@ -224,7 +254,7 @@ func (t *tap) fromSDK() error {
 			lost = true
 		}
 		if lost && id != "" {
-			t.refuse(id)
+			t.refuse(id, lostLink)
 		}
 	}
 }

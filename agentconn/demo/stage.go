@@ -397,9 +397,9 @@ const (
 func approvalOptions(what string) []state.ConfirmationOption {
 	return []state.ConfirmationOption{
 		{ID: "accept", Label: "Approve once", Kind: state.OptionApprove},
-		{ID: acceptForSession, Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: new(int64(1))},
+		{ID: acceptForSession, Label: "Approve for this session: " + what, Kind: state.OptionApprove, Group: new(state.ForSession)},
 		{ID: "decline", Label: "Deny", Kind: state.OptionDeny},
-		{ID: cancelTurn, Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(int64(1))},
+		{ID: cancelTurn, Label: "Deny and stop the turn", Kind: state.OptionDeny, Group: new(state.ForSession)},
 	}
 }
 

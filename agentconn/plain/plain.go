@@ -17,6 +17,8 @@ const (
 	MaxInput = 64 << 10
 	// MaxNote bounds a sentence of an agent, in characters.
 	MaxNote = 2000
+	// MaxDepth bounds how deep what an agent says may nest.
+	MaxDepth = 64
 )
 
 // Shorten cuts s to at most n characters and marks the cut.
@@ -73,4 +75,25 @@ func Indented(raw []byte) string {
 func Value(v any) jsontext.Value {
 	raw, _ := json.Marshal(v) // strings, numbers and structs of them always encode
 	return raw
+}
+
+// TooDeep reports whether valid JSON nests deeper than MaxDepth.
+func TooDeep(raw []byte) bool {
+	depth, text := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			text = !text
+		case text && c == '\\':
+			i++
+		case text:
+		case c == '{', c == '[':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return false
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type config struct {
 	TLSCert     string        `toml:"tls_cert"`
 	TLSKey      string        `toml:"tls_key"`
 	Proxies     []string      `toml:"trusted_proxies"`
+	file        string        // the configuration file, whether or not there is one
 	Codex       struct {
 		Command string         `toml:"command"`
 		Env     []string       `toml:"env"`
@@ -90,7 +92,7 @@ func (c config) trustedProxies() (out []netip.Prefix, err error) {
 // tell.
 func (c config) address(at *net.TCPAddr) string {
 	scheme, host := "http", at.String()
-	if at.IP.IsUnspecified() {
+	if at.IP.IsUnspecified() || c.TLSCert == "" && !at.IP.IsLoopback() { // see serve
 		host = fmt.Sprint("127.0.0.1:", at.Port)
 	}
 	if c.TLSCert != "" {
@@ -100,6 +102,21 @@ func (c config) address(at *net.TCPAddr) string {
 		}
 	}
 	return scheme + "://" + host + c.BasePath
+}
+
+// open reports whether anybody may come to an address: it stands for all that the
+// machine has, or the internet leads to it.
+func open(ip net.IP) bool {
+	a, _ := netip.AddrFromSlice(ip)
+	a = a.Unmap()
+	return !a.IsLoopback() && !a.IsPrivate() && !a.IsLinkLocalUnicast() && !slices.ContainsFunc(inward, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// inward are further networks that the internet does not lead to: what providers and
+// Tailscale give out on their own side, and what is for tests and examples.
+var inward = []netip.Prefix{
+	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
 }
 
 // defaultListen is loopback: nothing beyond this machine can reach it.
@@ -152,7 +169,8 @@ const usageEnd = `
 A flag goes before the configuration file, the file before the default. The file
 is TOML and may set:
 
-  listen = "127.0.0.1:8787"      # on other addresses without TLS, to look at only
+  listen = "127.0.0.1:8787"      # without TLS another address must be one of your own
+                                 # network, and can only be looked at
   tls_cert = ""                  # file of a certificate of your own, and its chain
   tls_key = ""                   # file of its key
   data = "/home/me/.local/share/nod"
@@ -231,6 +249,9 @@ func parse(args []string, out io.Writer) (command, argument string, cfg config, 
 	}
 	if *given != "" {
 		file = *given
+	}
+	if cfg.file, err = filepath.Abs(file); err != nil {
+		return "", "", cfg, err
 	}
 	if err := cfg.read(file, *given != ""); err != nil {
 		return "", "", cfg, err

@@ -5,7 +5,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"syscall"
+
+	"github.com/shirou/gopsutil/v4/disk"
 )
 
 // openData makes the data folder ours alone and locks it. The lock ends with
@@ -77,4 +80,26 @@ func checkData(dir string, create bool) error {
 		return os.Chmod(dir, 0o700)
 	}
 	return nil
+}
+
+// Where a database does not belong: file systems over a network lock badly, and what
+// copies a folder to other machines copies half of a file.
+var (
+	overNetwork = regexp.MustCompile(`(?i)^(?:nfs|smb|cifs|afp|webdav|9p|afs|ceph|ncp|coda|gluster|lustre)`)
+	copied      = regexp.MustCompile(`(?i)/(?:dropbox|onedrive[^/]*|google ?drive|icloud[^/]*|mobile documents|cloudstorage|nextcloud|owncloud|pcloud[^/]*)/`)
+)
+
+// misplaced tells what is wrong with the place of a data folder, "" for nothing that
+// can be told.
+func misplaced(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if u, err := disk.Usage(dir); err == nil && overNetwork.MatchString(u.Fstype) {
+		return "it lies on another machine (" + u.Fstype + "), where a database may be damaged and others may read it"
+	}
+	if copied.MatchString(dir + "/") {
+		return "it is copied to other machines, with all that your agents said and a database that may be damaged by it"
+	}
+	return ""
 }

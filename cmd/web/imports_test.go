@@ -14,6 +14,7 @@ var mayImport = map[string][]string{
 	"state/crashpoint":          {},
 	"state/journal":             {"state/crashpoint"},
 	"state/journal/journaltest": {"state/journal"},
+	"state/risk":                {"state"},
 	"state/snapshot":            {"state", "state/approvals"},
 	"state/redact":              {},
 	"state/share":               {"state", "state/approvals", "state/redact", "state/snapshot"},
@@ -21,7 +22,7 @@ var mayImport = map[string][]string{
 	"state/hub":                 {"state", "state/approvals", "state/crashpoint", "state/journal", "state/snapshot"},
 
 	"agentconn":              {"state"},
-	"agentconn/agenttest":    {"state", "state/schematest", "state/snapshot"}, // for tests only
+	"agentconn/agenttest":    {"state", "state/approvals", "state/risk", "state/schematest", "state/snapshot"}, // for tests only
 	"agentconn/codex":        {"agentconn", "agentconn/forms", "agentconn/plain", "state"},
 	"agentconn/copilot":      {"agentconn", "agentconn/copilot/keep", "agentconn/forms", "agentconn/plain", "state"},
 	"agentconn/copilot/keep": {"agentconn"},
@@ -34,10 +35,10 @@ var mayImport = map[string][]string{
 	"views/diff":     {},
 	"views/markdown": {},
 	"views/reveal":   {},
-	"views":          {"state", "state/approvals", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
+	"views":          {"state", "state/approvals", "state/risk", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
 
 	"handlers/auth": {"state/journal"},
-	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/snapshot", "static", "views", "views/markdown"},
+	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/risk", "state/snapshot", "static", "views", "views/markdown"},
 
 	"e2e":           {},
 	"e2e/bench":     {},
@@ -45,6 +46,7 @@ var mayImport = map[string][]string{
 	"e2e/fakemcp":   {},
 	"e2e/fakemodel": {},
 	"e2e/record":    {},
+	"e2e/security":  {},
 	"cmd/web":       nil, // knows every room
 }
 

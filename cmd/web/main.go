@@ -283,6 +283,10 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 		return err
 	}
 	defer func() { _ = lock.Close() }()
+	if why := misplaced(cfg.Data); why != "" {
+		log.Warn("the data folder is in a bad place: "+why, "folder", cfg.Data)
+		_, _ = fmt.Fprintf(out, "The data folder %s is in a bad place: %s. Name another one with --data.\n", cfg.Data, why)
+	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("another program listens on %s already; end it, or name another address with --listen", cfg.Listen)
@@ -303,6 +307,20 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 		return err
 	}
 	at := listener.Addr().(*net.TCPAddr)
+	listeners := []net.Listener{listener}
+	exposed := secure == nil && open(at.IP)
+	if exposed && len(proxies) == 0 {
+		return fmt.Errorf("nod does not listen on %s without TLS: whoever can reach this machine could read along, and what they read contains your login; "+
+			"name the machine's own address in your network instead, to look on from there, or set tls_cert and tls_key, or a proxy in trusted_proxies; docs/phone.md tells more", cfg.Listen)
+	}
+	if secure == nil && !at.IP.IsLoopback() && !at.IP.IsUnspecified() {
+		here, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", at.Port)) // from the other address one can only look on
+		if err != nil {
+			return fmt.Errorf("nod cannot listen on this machine's own address as well: %w", err)
+		}
+		defer func() { _ = here.Close() }()
+		listeners = append(listeners, here)
+	}
 	if err := noteAddress(lock, cfg.address(at)); err != nil {
 		return fmt.Errorf("the data folder %s cannot be written: %w", cfg.Data, err)
 	}
@@ -332,8 +350,9 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 
 	server := handlers.New(handlers.Config{
 		Hub: h, Agents: manager, Epoch: h.Epoch, Audit: store, Log: log,
-		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, VerifyEvery: cfg.VerifyEvery}),
-		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Limits: cfg.limits(),
+		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, Private: handlers.Private, VerifyEvery: cfg.VerifyEvery}),
+		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Exposed: exposed, Limits: cfg.limits(),
+		Own: []string{cfg.Data, cfg.file},
 	})
 	token, err := auth.MintLogin(ctx, store)
 	if err != nil {
@@ -341,14 +360,16 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	}
 	http := handlers.NewHTTPServer(server)
 	http.TLSConfig = secure
-	failed := make(chan error, 1)
-	go func() {
-		if secure != nil {
-			failed <- http.ServeTLS(listener, "", "")
-		} else {
-			failed <- http.Serve(listener)
-		}
-	}()
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() {
+			if secure != nil {
+				failed <- http.ServeTLS(l, "", "")
+			} else {
+				failed <- http.Serve(l)
+			}
+		}()
+	}
 	if secure == nil && !at.IP.IsLoopback() {
 		_, _ = fmt.Fprintln(out, "Without TLS nod can only be looked at over the network: whoever is in it could read along. docs/phone.md tells how to do more.")
 	}

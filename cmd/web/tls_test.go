@@ -94,6 +94,16 @@ func TestR9OwnCertificate(t *testing.T) {
 	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Strict-Transport-Security") == "" || res.TLS.PeerCertificates[0].SerialNumber.Int64() != 1 {
 		t.Errorf("login: %d, %v", res.StatusCode, res.Header)
 	}
+	shared, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m[1]+"/login", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.Host = "localhost:" + shared.URL.Port()
+	if res, err := client.Do(shared); err != nil || res.StatusCode != http.StatusOK || res.Header.Get("Strict-Transport-Security") != "" {
+		t.Errorf("at localhost, where other programs are: %v, %v", res, err)
+	} else {
+		_ = res.Body.Close()
+	}
 	live, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m[1]+"/live", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -159,16 +169,78 @@ func TestR9WrongCertificate(t *testing.T) {
 	}
 }
 
-// TestC46OpenBind: nod starts on an open address without TLS, says that it can only
-// be looked at there, and a login that came over the network changes nothing.
+// TestC46OpenBind: without TLS nod does not start where anybody may come to, unless a
+// proxy is named that speaks it.
 func TestC46OpenBind(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if defaultListen != "127.0.0.1:8787" {
 		t.Errorf("it listens on %s by default", defaultListen)
 	}
+	data := filepath.Join(t.TempDir(), "data")
+	for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
+		err := run(t.Context(), []string{"--listen", address, "--data", data, "--config", write(t, "")}, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "without TLS") || !strings.Contains(err.Error(), "tls_cert and tls_key") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for address, want := range map[string]bool{
+		"0.0.0.0": true, "::": true, "192.0.3.7": true, "::ffff:192.0.3.7": true, "2001:db8::1": true, "100.128.0.1": true, "172.32.0.1": true,
+		"127.0.0.1": false, "::1": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.20": false, "::ffff:192.168.1.20": false, "169.254.1.1": false,
+		"100.64.0.1": false, "192.0.2.2": false, "fd00::1": false, "fe80::1": false,
+	} {
+		if got := open(net.ParseIP(address)); got != want {
+			t.Errorf("%s is open to all: %v", address, got)
+		}
+	}
+	own := ownAddress(t)
+	r, port, _ := startNod(t, "--listen", "0.0.0.0:0", "--data", data, "--config", write(t, "trusted_proxies = [\"10.0.0.2\"]\n"))
+	defer r.stop(t)
+	for host, past := range map[string]bool{own: true, "127.0.0.1": false} {
+		for _, path := range []string{"/login", "/healthz", "/static/nod.css"} {
+			if got := status(t, net.JoinHostPort(host, port)+path); (got == http.StatusForbidden) != past {
+				t.Errorf("%s at %s: %d", path, host, got)
+			}
+		}
+	}
+}
+
+// TestC46ProxyElsewhere: where a proxy is named, nod listens on this machine as well, and
+// answers the proxy at its address in the network.
+func TestC46ProxyElsewhere(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	own := ownAddress(t)
+	for name, config := range map[string]string{"another one": "trusted_proxies = [\"10.0.0.2\"]\n", "this one": "trusted_proxies = [\"" + own + "\"]\n"} {
+		r, port, _ := startNod(t, "--listen", net.JoinHostPort(own, "0"), "--data", filepath.Join(t.TempDir(), "data"), "--config", write(t, config))
+		for _, host := range []string{own, "127.0.0.1"} {
+			if got := status(t, net.JoinHostPort(host, port)+"/login"); got != http.StatusOK {
+				t.Errorf("%s, at %s: %d", name, host, got)
+			}
+		}
+		r.stop(t)
+	}
+}
+
+// status is that of a page that is asked for in the clear.
+func status(t *testing.T, address string) int {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := client.Get("http://" + address)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	_ = r.Body.Close()
+	return r.StatusCode
+}
+
+// TestC46PlainNetwork: nod starts on an address of one's own network without TLS, says
+// that it can only be looked at there, and a login that came over the network changes
+// nothing. On this machine it does.
+func TestC46PlainNetwork(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
 	own := ownAddress(t)
 	data := filepath.Join(t.TempDir(), "data")
-	r, port, token := startNod(t, "--listen", "0.0.0.0:0", "--data", data, "--config", write(t, ""))
+	r, port, token := startNod(t, "--listen", net.JoinHostPort(own, "0"), "--data", data, "--config", write(t, ""))
 	defer r.stop(t)
 	if !strings.Contains(r.out.String(), "Without TLS nod can only be looked at over the network") {
 		t.Errorf("it says only %q", r.out.String())
@@ -204,15 +276,18 @@ func TestC46OpenBind(t *testing.T) {
 		}
 		return res.StatusCode, string(b), res.Cookies()
 	}
-	for what, got := range map[string]int{
-		"no login":           first(do("POST", own, "/new", nil, nil)),
-		"another name":       first(do("GET", own, "/login", nil, nil, "Host", "evil.test:"+port)),
-		"a form elsewhere":   first(do("POST", own, "/login", nil, nil, "Sec-Fetch-Site", "cross-site", "Origin", "http://evil.test")),
-		"Origin null":        first(do("POST", own, "/login", nil, nil, "Sec-Fetch-Site", "", "Origin", "null")),
-		"a GET that changes": first(do("GET", own, "/logout", nil, nil)),
+	for what, c := range map[string]struct{ want, got int }{
+		"no login":               {401, first(do("POST", own, "/new", nil, nil))},
+		"no login, an approval":  {401, first(do("POST", own, "/approvals/x", nil, nil))},
+		"another name":           {421, first(do("GET", own, "/login", nil, nil, "Host", "evil.test:"+port))},
+		"another name, a stream": {421, first(do("GET", own, "/live", nil, nil, "Host", "evil.test:"+port))},
+		"a form elsewhere":       {403, first(do("POST", own, "/login", nil, nil, "Sec-Fetch-Site", "cross-site", "Origin", "http://evil.test"))},
+		"Origin null":            {403, first(do("POST", own, "/login", nil, nil, "Sec-Fetch-Site", "", "Origin", "null"))},
+		"another Origin":         {403, first(do("POST", own, "/login", nil, nil, "Sec-Fetch-Site", "", "Origin", "http://evil.test"))},
+		"a GET that changes":     {404, first(do("GET", own, "/logout", nil, nil))},
 	} {
-		if got != 401 && got != 403 && got != 404 && got != 421 && got != 303 {
-			t.Errorf("%s: %d", what, got)
+		if c.got != c.want {
+			t.Errorf("%s: %d, not %d", what, c.got, c.want)
 		}
 	}
 	status, _, cookies := do("POST", own, "/login", url.Values{"token": {token}}, nil)
@@ -226,6 +301,16 @@ func TestC46OpenBind(t *testing.T) {
 	if status, body, _ := do("GET", own, "/", nil, cookies[0]); status != http.StatusOK || !strings.Contains(body, "this connection is not encrypted") {
 		t.Errorf("looking on: %d", status)
 	}
+	// Whoever has read that cookie along can do no more with it on this machine; who logs
+	// in there can.
+	if status, body, _ := do("POST", "127.0.0.1", "/new", new, cookies[0]); status != http.StatusForbidden || !strings.Contains(body, "may-only-look") {
+		t.Errorf("a session on this machine, with a login of the network: %d %s", status, body)
+	}
+	var link strings.Builder
+	if err := run(t.Context(), []string{"login-url", "--data", data, "--config", write(t, "")}, &link, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	_, _, cookies = do("POST", "127.0.0.1", "/login", url.Values{"token": {strings.TrimSpace(link.String())}}, nil)
 	if status, body, _ := do("POST", "127.0.0.1", "/new", new, cookies[0]); status != http.StatusSeeOther {
 		t.Errorf("a session on this machine: %d %s", status, body)
 	}
@@ -241,10 +326,10 @@ func ownAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, a := range list {
-		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() && n.IP.To4() != nil {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && !open(n.IP) && n.IP.To4() != nil {
 			return n.IP.String()
 		}
 	}
-	t.Skip("this machine has no address but its own")
+	t.Skip("this machine has no address in a network of its owner's")
 	return ""
 }

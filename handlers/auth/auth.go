@@ -51,7 +51,10 @@ type Store interface {
 	Device(ctx context.Context, tokenHash string) (journal.Device, error)
 	Devices(ctx context.Context) ([]journal.Device, error)
 	SeeDevice(ctx context.Context, id string, at int64) error
-	ChangeDevice(ctx context.Context, d journal.Device, tokenHash string) error
+	VerifyDevice(ctx context.Context, id string, at int64) error
+	RenameDevice(ctx context.Context, id, name string) error
+	GrantDevice(ctx context.Context, id, scope string, now bool) error
+	RenewDevice(ctx context.Context, id, tokenHash, newHash string) error
 	DeleteDevice(ctx context.Context, id string) error
 	PutPasskey(ctx context.Context, k journal.Passkey) error
 	Passkeys(ctx context.Context) ([]journal.Passkey, error)
@@ -74,6 +77,8 @@ type Config struct {
 	// Secure reports whether a request came over TLS, from the browser to nod or
 	// to the proxy before it.
 	Secure func(*http.Request) bool
+	// Private reports whether nobody on the way of a request could read it along.
+	Private func(*http.Request) bool
 	// VerifyEvery is how long a proof that the person is there suffices for what is
 	// not risky by itself; 0 for MaxVerify.
 	VerifyEvery time.Duration
@@ -85,9 +90,15 @@ type Auth struct {
 	key  []byte // that challenges are signed with, of this process
 	pair pairing
 
+	// keys is held to read while a password or a passkey is looked at, until what it
+	// leads to is on disk; and to write while one is changed. So nobody comes in with
+	// one that is gone.
+	keys sync.RWMutex
+
 	mu    sync.Mutex
 	holds map[string]map[*hold]struct{} // by device id: what ends with its session
 	used  map[string]time.Time          // challenges that have been answered, and when they end
+	door  map[string]time.Time          // by device id: when its person proved to be there to change the door
 }
 
 type hold struct{ end context.CancelFunc }
@@ -97,7 +108,7 @@ func New(cfg Config) *Auth {
 	if cfg.VerifyEvery == 0 {
 		cfg.VerifyEvery = MaxVerify
 	}
-	return &Auth{Config: cfg, key: random(), holds: map[string]map[*hold]struct{}{}, used: map[string]time.Time{}}
+	return &Auth{Config: cfg, key: random(), holds: map[string]map[*hold]struct{}{}, used: map[string]time.Time{}, door: map[string]time.Time{}}
 }
 
 func random() []byte {
@@ -115,11 +126,12 @@ func hash(token string) string {
 
 // cookie is the session cookie for whoever sent r. Over TLS its name begins with
 // __Host-, so that no neighbour on the same domain can set it. It is not Secure on
-// loopback without TLS, where browsers disagree about Secure.
+// loopback without TLS, where browsers disagree about Secure. The port keeps apart
+// what is at one name.
 func (a *Auth) cookie(r *http.Request, value string, maxAge int) *http.Cookie {
 	c := &http.Cookie{Name: fmt.Sprintf("nod_%d", a.Port), Value: value, Path: a.BasePath + "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if a.Secure(r) {
-		c.Name, c.Path, c.Secure = "__Host-nod", "/", true
+		c.Name, c.Path, c.Secure = "__Host-"+c.Name, "/", true
 	}
 	return c
 }
@@ -137,8 +149,8 @@ func (a *Auth) Who(r *http.Request) (journal.Device, error) {
 		return d, err
 	}
 	now := time.Now()
-	if ended(d, now) {
-		return d, errors.Join(ErrNotLoggedIn, a.Revoke(r.Context(), d.ID))
+	if ended(d, now) { // it stays on record for some time: a clock that has jumped must log nobody out for good
+		return d, ErrNotLoggedIn
 	}
 	if now.Sub(time.UnixMilli(d.SeenAt)) > seenEvery {
 		// Only a label: a disk that is full must not lock anybody out.
@@ -192,6 +204,7 @@ func RevokeAll(ctx context.Context, s Store) error {
 func (a *Auth) Revoke(ctx context.Context, deviceID string) error {
 	err := a.Store.DeleteDevice(ctx, deviceID)
 	a.release(deviceID)
+	a.pair.withdraw(deviceID)
 	return err
 }
 
@@ -211,31 +224,26 @@ func (a *Auth) Forget(r *http.Request) *http.Cookie { return a.cookie(r, "", -1)
 // it needs another cookie, which it gets with its next page (see Renew), so that
 // nobody who knows the one it has gains by it. Its open pages load again.
 func (a *Auth) Grant(ctx context.Context, deviceID, scope string) error {
-	d, err := a.find(ctx, deviceID)
-	if err != nil {
-		return err
-	}
-	d.Granted = scope
-	if scope == ScopeView {
-		d.Scope = scope
-	}
-	if err := a.Store.ChangeDevice(ctx, d, d.TokenHash); err != nil {
+	if err := a.Store.GrantDevice(ctx, deviceID, scope, scope == ScopeView); err != nil {
 		return err
 	}
 	a.release(deviceID)
 	return nil
 }
 
+// MayRenew reports whether a device has been granted something that it can be given
+// in answer to r: another cookie, which must not be read along.
+func (a *Auth) MayRenew(r *http.Request, d journal.Device) bool {
+	return d.Granted != "" && (d.Granted == ScopeView || a.Private(r))
+}
+
 // Renew gives a device the scope that it was granted, and another cookie. The old
 // one is worth nothing any more. It must be called for one request of d at a time
-// that stands for a page; nil means that nothing was granted.
+// that stands for a page, and if MayRenew.
 func (a *Auth) Renew(r *http.Request, d journal.Device) (*http.Cookie, journal.Device, error) {
-	if d.Granted == "" {
-		return nil, d, nil
-	}
 	value, old := secret(), d.TokenHash
 	d.TokenHash, d.Scope, d.Granted = hash(value), d.Granted, ""
-	err := a.Store.ChangeDevice(r.Context(), d, old)
+	err := a.Store.RenewDevice(r.Context(), d.ID, old, d.TokenHash)
 	if errors.Is(err, journal.ErrNotFound) {
 		err = ErrNotLoggedIn
 	}
@@ -244,32 +252,14 @@ func (a *Auth) Renew(r *http.Request, d journal.Device) (*http.Cookie, journal.D
 
 // Rename gives a device the name that its person knows it by.
 func (a *Auth) Rename(ctx context.Context, deviceID, name string) error {
-	d, err := a.find(ctx, deviceID)
-	if err != nil {
-		return err
-	}
-	d.Name = name
-	return a.Store.ChangeDevice(ctx, d, d.TokenHash)
-}
-
-func (a *Auth) find(ctx context.Context, deviceID string) (journal.Device, error) {
-	all, err := a.Store.Devices(ctx)
-	if err != nil {
-		return journal.Device{}, err
-	}
-	for _, d := range all {
-		if d.ID == deviceID {
-			return d, nil
-		}
-	}
-	return journal.Device{}, journal.ErrNotFound
+	return a.Store.RenameDevice(ctx, deviceID, name)
 }
 
 // Hold returns a context that ends with the device's session, for what outlives
 // the check of a request. release must be called.
-func (a *Auth) Hold(ctx context.Context, deviceID string) (held context.Context, release func()) {
-	held, end := context.WithCancel(ctx)
-	h := &hold{end}
+func (a *Auth) Hold(ctx context.Context, d journal.Device) (held context.Context, release func()) {
+	held, end := context.WithDeadline(ctx, time.UnixMilli(d.CreatedAt).Add(fullLife))
+	h, deviceID := &hold{end}, d.ID
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.holds[deviceID] == nil {

@@ -35,31 +35,37 @@ func (a *Auth) Login(ctx context.Context, r *http.Request, token string) (*http.
 	} else if err != nil {
 		return nil, journal.Device{}, err
 	}
-	return a.enter(ctx, r, ScopeOperate, time.Now())
+	return a.enter(ctx, r, ScopeOperate)
 }
 
 // LoginByProof exchanges the password or a passkey for a session that may operate.
 func (a *Auth) LoginByProof(ctx context.Context, r *http.Request, p Proof) (*http.Cookie, journal.Device, error) {
 	p.Code = "" // is for who is in
+	a.keys.RLock()
+	defer a.keys.RUnlock()
 	if err := a.check(ctx, r, p, ""); err != nil {
 		return nil, journal.Device{}, err
 	}
-	return a.enter(ctx, r, ScopeOperate, time.Now())
+	return a.enter(ctx, r, ScopeOperate)
 }
 
 // enter makes a session. The name is the browser's own account of itself. An older
 // session of the same browser ends: what a stranger may have put there is worth
-// nothing.
-func (a *Auth) enter(ctx context.Context, r *http.Request, scope string, verified time.Time) (*http.Cookie, journal.Device, error) {
+// nothing. A cookie that others may have read along is good to look and nothing more,
+// also where nobody could.
+func (a *Auth) enter(ctx context.Context, r *http.Request, scope string) (*http.Cookie, journal.Device, error) {
 	if old, err := a.Who(r); err == nil {
 		if err := a.Revoke(ctx, old.ID); err != nil {
 			return nil, journal.Device{}, err
 		}
 	}
+	if !a.Private(r) {
+		scope = ScopeView
+	}
 	value, now := secret(), time.Now().UnixMilli()
 	d := journal.Device{ID: strings.ToLower(rand.Text()), TokenHash: hash(value), Name: deviceName(r.UserAgent()), Scope: scope, CreatedAt: now, SeenAt: now}
-	if !verified.IsZero() {
-		d.VerifiedAt = verified.UnixMilli()
+	if scope == ScopeOperate { // whoever has come in like that has just shown that it is they
+		d.VerifiedAt = now
 	}
 	if err := a.Store.PutDevice(ctx, d); err != nil {
 		return nil, journal.Device{}, err

@@ -83,6 +83,16 @@ func (p *pairing) with(is func(*offer) bool, do func(*offer) error) error {
 	return do(p.offer)
 }
 
+// withdraw ends the offer of a device, or of whichever if it is "": also what was
+// let in with it and is not in yet.
+func (p *pairing) withdraw(deviceID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.offer != nil && p.offer.device == "" && (deviceID == "" || p.offer.by == deviceID) {
+		p.offer = nil
+	}
+}
+
 // Offered returns how it is with an offer of a device.
 func (a *Auth) Offered(deviceID, id string) (out Offer, err error) {
 	err = a.pair.with(func(o *offer) bool { return o.by == deviceID && o.id == id }, func(o *offer) error {
@@ -154,7 +164,7 @@ func (a *Auth) Await(ctx context.Context, r *http.Request) (number string, in []
 			return nil
 		}
 		var session *http.Cookie
-		if session, d, err = a.enter(ctx, r, ScopeView, time.Time{}); err != nil {
+		if session, d, err = a.enter(ctx, r, ScopeView); err != nil {
 			return err
 		}
 		o.device, in = d.ID, []*http.Cookie{session, a.waitCookie(r, "", -1)}

@@ -272,6 +272,9 @@ func (a *Auth) AddPasskey(ctx context.Context, r *http.Request, attestation, nam
 // RemovePasskey forgets a passkey, and ends the sessions of all devices but the one
 // that did: whoever has the key may have come in with it.
 func (a *Auth) RemovePasskey(ctx context.Context, deviceID, id string) error {
+	a.keys.Lock()
+	defer a.keys.Unlock()
+	a.pair.withdraw("")
 	if err := a.Store.DeletePasskey(ctx, id); err != nil {
 		return err
 	}

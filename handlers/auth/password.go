@@ -56,9 +56,12 @@ func (a *Auth) SetPassword(ctx context.Context, deviceID, password string) error
 		stored = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
 			base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key))
 	}
+	a.keys.Lock()
+	defer a.keys.Unlock()
 	if err := a.Store.PutDoor(ctx, doorPassword, stored); err != nil {
 		return err
 	}
+	a.pair.withdraw("")
 	return a.RevokeOthers(ctx, deviceID)
 }
 

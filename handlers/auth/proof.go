@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -40,7 +41,8 @@ type Proof struct {
 func (p Proof) given() bool { return p.Password != "" || p.Code != "" || p.Assertion != "" }
 
 // Ways are the proofs that a browser can give where it is. A code of the terminal
-// is always one; the password is none where there is a passkey.
+// is always one; the password is none where there is a passkey, or somebody may read
+// it along.
 type Ways struct {
 	Password bool
 	Passkey  bool
@@ -55,7 +57,7 @@ func (a *Auth) Ways(ctx context.Context, r *http.Request) (w Ways, err error) {
 		return w, err
 	}
 	w.Passkey = len(keys) > 0
-	if !w.Passkey {
+	if !w.Passkey && a.Private(r) {
 		w.Password, err = a.HasPassword(ctx)
 	}
 	return w, err
@@ -63,26 +65,43 @@ func (a *Auth) Ways(ctx context.Context, r *http.Request) (w Ways, err error) {
 
 // Fresh reports whether a device's person has proved lately to be there, for what
 // is not risky by itself.
-func (a *Auth) Fresh(d journal.Device) bool { return provedWithin(d, a.VerifyEvery) }
+func (a *Auth) Fresh(d journal.Device) bool {
+	return within(time.UnixMilli(d.VerifiedAt), a.VerifyEvery)
+}
 
 // MayChangeDoor reports whether they have proved it just now, for what changes who
-// can come in.
-func (a *Auth) MayChangeDoor(d journal.Device) bool { return provedWithin(d, settingsVerify) }
+// can come in: by their login, or for that alone. What they prove for an agent opens
+// nothing else.
+func (a *Auth) MayChangeDoor(d journal.Device) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return within(a.door[d.ID], settingsVerify) || d.VerifiedAt == d.CreatedAt && within(time.UnixMilli(d.CreatedAt), settingsVerify)
+}
 
-func provedWithin(d journal.Device, within time.Duration) bool {
-	since := time.Since(time.UnixMilli(d.VerifiedAt))
-	return since >= 0 && since < within
+func within(t time.Time, life time.Duration) bool {
+	since := time.Since(t)
+	return since >= 0 && since < life
 }
 
 // Verify takes a proof from a device, and remembers when it was given. challenge is
 // what a passkey must have signed: what the person agrees to, or "" for a challenge
 // of Challenge.
 func (a *Auth) Verify(ctx context.Context, r *http.Request, d journal.Device, p Proof, challenge string) error {
+	a.keys.RLock()
+	defer a.keys.RUnlock()
 	if err := a.check(ctx, r, p, challenge); err != nil {
 		return err
 	}
-	d.VerifiedAt = time.Now().UnixMilli()
-	return a.Store.ChangeDevice(ctx, d, d.TokenHash)
+	return a.Store.VerifyDevice(ctx, d.ID, time.Now().UnixMilli())
+}
+
+// OpenDoor lets a device change the door for a while: its person has just given a proof
+// for that.
+func (a *Auth) OpenDoor(deviceID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.door, func(_ string, at time.Time) bool { return !within(at, settingsVerify) })
+	a.door[deviceID] = time.Now()
 }
 
 func (a *Auth) check(ctx context.Context, r *http.Request, p Proof, challenge string) error {

@@ -6,6 +6,7 @@
 //	pending, decided, sent -> answered-elsewhere
 //	pending -> expired
 //	decided, sent -> delivery-unknown
+//	decided -> superseded
 package approvals
 
 import (
@@ -17,7 +18,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"nod/state"
@@ -36,6 +39,7 @@ const (
 	AnsweredElsewhere State = "answered-elsewhere" // by another client of the same agent
 	Expired           State = "expired"            // its turn or its link ended first
 	DeliveryUnknown   State = "delivery-unknown"   // decided, but the link was lost before the agent confirmed
+	Superseded        State = "superseded"         // denied while the link was down; the denial answers what was asked anew
 )
 
 // Approval is a request and what has become of it. Times are Unix milliseconds,
@@ -49,7 +53,7 @@ type Approval struct {
 	Decision *state.Decision // nil while pending
 	Actor    string          // device that decided
 	AskedAt  int64
-	EndedAt  int64 // when it left pending
+	EndedAt  int64 // when it left pending: was decided, or ended without a decision
 
 	// Unrecorded is set while the disk refuses this decision, which denies and was
 	// sent all the same.
@@ -63,6 +67,10 @@ func (a *Approval) Denies(d state.Decision) bool {
 	return ok && o.Kind == state.OptionDeny
 }
 
+// Held reports whether a denial is recorded that the agent has not been told. An
+// allow is never held: whether it is still meant is for a person to say.
+func (a *Approval) Held() bool { return a.State == Decided && a.Denies(*a.Decision) }
+
 // Errors of Decide.
 var (
 	ErrNotPending  = errors.New("the request is no longer pending")
@@ -73,11 +81,25 @@ var (
 	ErrAnswers     = errors.New("an answer is not of the form that is asked for")
 )
 
-// New returns a pending approval for r. A request that is not Faithful, or that
-// its adapter warns of, keeps only the options that deny it.
+// Bounds of a change that can be approved. Nothing is cut from what is approved, and
+// this is what a browser still lays out within a moment, and more than anybody reads.
+const (
+	MaxDiff      = 1 << 20 // bytes
+	MaxDiffLines = 20_000
+)
+
+// New returns a pending approval for r. A request that is not Faithful, that its
+// adapter warns of, that tells nothing of what it is about, or that is too large to be
+// shown as a whole keeps only the options that deny it.
 func New(r state.Request, now int64) *Approval {
 	if err := Faithful(r.Params); err != nil {
 		r.Caution = "The agent's request is ambiguous: " + err.Error() + ". What is shown may not be what would happen, so it cannot be approved."
+	}
+	if r.Caution == "" && (r.Kind == state.RequestCommand || r.Kind == state.RequestFileChange) && r.Input == "" && r.Diff == "" && len(r.Details) == 0 {
+		r.Caution = "No details given: the agent does not say what it would do, so it cannot be approved."
+	}
+	if r.Caution == "" && (len(r.Diff) > MaxDiff || strings.Count(r.Diff, "\n") > MaxDiffLines) {
+		r.Caution = "This change is too large for a page that shows all of it, so it can only be denied here. Deny it and ask for smaller steps, or answer it where the agent runs."
 	}
 	if r.Caution != "" {
 		r.Options = slices.DeleteFunc(slices.Clone(r.Options), func(o state.ConfirmationOption) bool { return o.Kind != state.OptionDeny })
@@ -115,16 +137,24 @@ func bind(fields []string) []byte {
 }
 
 // challengeVersion is bound into every Challenge; change it with the fields.
-const challengeVersion = "nod-decision-1"
+const challengeVersion = "nod-decision-2"
 
 // Challenge is what a passkey signs, in unpadded base64url: this decision on this
-// request and no other. Secrets are not part of it.
+// request and no other. Secrets are not part of it, nor is the address it comes from.
 func Challenge(a *Approval, d state.Decision) string {
+	d.Address = ""                      // a phone changes its network between the page and the tap
 	told, err := json.Marshal(d.Told()) // maps come in the order of their keys
 	if err != nil {
 		panic(err) // strings in maps and lists
 	}
 	return base64.RawURLEncoding.EncodeToString(bind([]string{challengeVersion, a.ID, a.Nonce, Digest(a.Request), string(told)}))
+}
+
+// SameContent reports whether two requests ask for the same thing in the same
+// place, though over another link or in another run of the agent.
+func SameContent(a, b state.Request) bool {
+	a.Epoch, b.Epoch, a.UpstreamID, b.UpstreamID = "", "", nil, nil
+	return equal(Digest(a), Digest(b))
 }
 
 // Decide returns a decided copy of a. The digest is computed again from the
@@ -136,7 +166,7 @@ func Decide(a *Approval, actor, digest, nonce string, d state.Decision, now int6
 		return nil, ErrChanged
 	}
 	if a.State != Pending {
-		if a.Decision != nil && a.Actor == actor && a.Decision.OptionID == d.OptionID && a.Decision.EditedInput == d.EditedInput && a.Decision.Reason == d.Reason {
+		if a.Decision != nil && a.Actor == actor && same(*a.Decision, d) {
 			return a, nil
 		}
 		return nil, ErrNotPending
@@ -157,6 +187,18 @@ func Decide(a *Approval, actor, digest, nonce string, d state.Decision, now int6
 	return &n, nil
 }
 
+// same reports whether two decisions are one, as far as can be told: secrets are
+// forgotten once they are sent.
+func same(a, b state.Decision) bool {
+	answers := func(a, b state.Answer) bool { return slices.Equal(a.Selected, b.Selected) && a.Text == b.Text }
+	given := func(d state.Decision) map[string]state.Answer {
+		told := d.Told().Answers
+		maps.DeleteFunc(told, func(_ string, a state.Answer) bool { return len(a.Given()) == 0 })
+		return told
+	}
+	return a.OptionID == b.OptionID && a.EditedInput == b.EditedInput && a.Reason == b.Reason && maps.EqualFunc(given(a), given(b), answers)
+}
+
 // MarkSent returns a copy that is on its way to the agent. Like every later one
 // it holds no secret.
 func MarkSent(a *Approval) *Approval {
@@ -172,6 +214,13 @@ func (a *Approval) told() *Approval {
 		d := n.Decision.Told()
 		n.Decision = &d
 	}
+	return &n
+}
+
+// Supersede returns a copy of a held denial that goes to another request.
+func Supersede(a *Approval) *Approval {
+	n := *a
+	n.State = Superseded
 	return &n
 }
 

@@ -1,9 +1,12 @@
 package approvals
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,12 +27,12 @@ func request() state.Request {
 var bound = map[string]bool{
 	"Session": true, "TurnID": true, "ToolCallID": true, "Provider": true, "Epoch": true, "UpstreamID": true,
 	"Method": true, "Params": true, "Input": true, "Diff": true, "Details": true, "Cwd": true, "Environment": true,
-	"Caution": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Explains": false, "Editable": false, "Questions": false,
+	"Caution": false, "Folder": false, "Kind": false, "Title": false, "Reason": false, "Options": false, "Explains": false, "Editable": false, "Questions": false,
 }
 
-// TestDigestBindsEveryField changes each field in turn, and fails on a field
+// TestR4DigestBindsEveryField changes each field in turn, and fails on a field
 // that nobody classified.
-func TestDigestBindsEveryField(t *testing.T) {
+func TestR4DigestBindsEveryField(t *testing.T) {
 	base := Digest(request())
 	for i := range reflect.TypeFor[state.Request]().NumField() {
 		name := reflect.TypeFor[state.Request]().Field(i).Name
@@ -57,14 +60,102 @@ func TestDigestBindsEveryField(t *testing.T) {
 	}
 }
 
-func FuzzDigest(f *testing.F) {
-	f.Add("a", "b", "ab", "")
-	f.Fuzz(func(t *testing.T, a, b, c, d string) {
-		x, y := request(), request()
-		x.TurnID, x.ToolCallID = a, b
-		y.TurnID, y.ToolCallID = c, d
-		if same := a == c && b == d; (Digest(x) == Digest(y)) != same {
-			t.Fatalf("%q %q and %q %q", a, b, c, d)
+// TestR4EveryByte: a byte that changes, comes, goes or moves to the next field, in
+// whatever a decision is bound to, makes another request of it, which a decision on
+// the first does not answer.
+func TestR4EveryByte(t *testing.T) {
+	full := func() state.Request {
+		r := request()
+		r.Environment, r.Details = "container", []state.Detail{{Label: "Host", Text: "x.test", Option: "y"}}
+		return r
+	}
+	a := New(full(), 1)
+	// texts are all texts of a request that are bound, as bytes that can be set.
+	texts := func(r *state.Request) (out []func(func([]byte) []byte)) {
+		str := func(s *string) {
+			out = append(out, func(change func([]byte) []byte) { *s = string(change([]byte(*s))) })
+		}
+		for i := range reflect.TypeFor[state.Request]().NumField() {
+			name := reflect.TypeFor[state.Request]().Field(i).Name
+			if !bound[name] {
+				continue
+			}
+			switch f := reflect.ValueOf(r).Elem().Field(i); {
+			case f.Kind() == reflect.String:
+				str(f.Addr().Interface().(*string))
+			case name == "Details":
+				str(&r.Details[0].Label)
+				str(&r.Details[0].Text)
+				str(&r.Details[0].Option)
+			default:
+				out = append(out, func(change func([]byte) []byte) { f.SetBytes(change(slices.Clone(f.Bytes()))) })
+			}
+		}
+		return out
+	}
+	tried := 0
+	other := func(what string, r state.Request) {
+		t.Helper()
+		tried++
+		if Digest(r) == a.Digest {
+			t.Errorf("%s: the same digest", what)
+		}
+		swapped := *a
+		swapped.Request = r
+		if _, err := Decide(&swapped, "me", a.Digest, a.Nonce, state.Decision{OptionID: "y"}, 2); !errors.Is(err, ErrChanged) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	same := full()
+	for field := range texts(&same) {
+		length := 0
+		texts(&same)[field](func(b []byte) []byte { length = len(b); return b })
+		if length == 0 {
+			t.Fatalf("text %d is empty", field)
+		}
+		for at := range length {
+			for bit := range 8 {
+				r := full()
+				texts(&r)[field](func(b []byte) []byte { b[at] ^= 1 << bit; return b })
+				other(fmt.Sprintf("text %d, byte %d, bit %d", field, at, bit), r)
+			}
+			r := full()
+			texts(&r)[field](func(b []byte) []byte { return slices.Delete(b, at, at+1) })
+			other(fmt.Sprintf("text %d without byte %d", field, at), r)
+			r = full()
+			texts(&r)[field](func(b []byte) []byte { return slices.Insert(b, at, 0) })
+			other(fmt.Sprintf("text %d with a byte before byte %d", field, at), r)
+		}
+		for next := range texts(&same) {
+			if next == field {
+				continue
+			}
+			r := full()
+			var last byte
+			texts(&r)[field](func(b []byte) []byte { last = b[len(b)-1]; return b[:len(b)-1] })
+			texts(&r)[next](func(b []byte) []byte { return append([]byte{last}, b...) })
+			other(fmt.Sprintf("the last byte of text %d before text %d", field, next), r)
+		}
+	}
+	if tried < 500 {
+		t.Errorf("only %d changes", tried)
+	}
+}
+
+// FuzzR4TwoReaders: what nod lets be approved, a lax reader and a strict one take for
+// the same.
+func FuzzR4TwoReaders(f *testing.F) {
+	for _, s := range []string{`{"a":1,"a":2}`, `{"n":9007199254740993}`, "{\"a\":\"\xff\"}", `{"command":["ls","-l"],"Command":1}`, `{"a":"\ud800"}`, `{"a":1}{}`, `[1e400]`, `{"a":-0,"b":1.0}`, `{"\u0061":1,"a":2}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if len(bytes.TrimSpace(raw)) == 0 || Faithful(raw) != nil {
+			return
+		}
+		var lax, strict any
+		errLax, errStrict := json.Unmarshal(raw, &lax), state.Unmarshal(raw, &strict)
+		if (errLax == nil) != (errStrict == nil) || !reflect.DeepEqual(lax, strict) {
+			t.Fatalf("%q is %v, %v to one and %v, %v to another", raw, lax, errLax, strict, errStrict)
 		}
 	})
 }
@@ -143,7 +234,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-func TestFaithful(t *testing.T) {
+// TestR4Faithful lists what two readers of a request could take for different things.
+func TestR4Faithful(t *testing.T) {
 	for raw, ok := range map[string]bool{
 		``: true, `{"a":1}`: true, `{"a":{"b":[1,2,{"c":null}]},"d":"é"}`: true, `{"n":9007199254740991}`: true, `{"n":1.5e300}`: true,
 		`{"a":1,"a":2}`: false, `{"command":"rm","Command":"ls"}`: false, "{\"k\":1,\"\u212a\":2}": false, `{"x":{"a":1,"a":1}}`: false, "{\"a\":\"\xff\"}": false, `{"n":9007199254740992}`: false,
@@ -156,8 +248,8 @@ func TestFaithful(t *testing.T) {
 	}
 }
 
-// TestAmbiguousRequestCanOnlyBeDenied keeps what is shown and what happens one.
-func TestAmbiguousRequestCanOnlyBeDenied(t *testing.T) {
+// TestR4AmbiguousRequestCanOnlyBeDenied keeps what is shown and what happens one.
+func TestR4AmbiguousRequestCanOnlyBeDenied(t *testing.T) {
 	r := request()
 	r.Params = json.RawMessage(`{"command":"ls","command":"rm"}`)
 	a := New(r, 1)
@@ -169,6 +261,22 @@ func TestAmbiguousRequestCanOnlyBeDenied(t *testing.T) {
 	}
 	if _, err := Decide(a, "me", a.Digest, a.Nonce, state.Decision{OptionID: "n"}, 2); err != nil {
 		t.Errorf("deny: %v", err)
+	}
+}
+
+// TestC09NoDetails: what tells nothing of itself can only be denied.
+func TestC09NoDetails(t *testing.T) {
+	for _, kind := range []state.RequestKind{state.RequestCommand, state.RequestFileChange} {
+		r := request()
+		r.Kind, r.Input, r.Diff = kind, "", ""
+		a := New(r, 1)
+		if !strings.Contains(a.Request.Caution, "No details given") || len(a.Request.Options) != 1 || a.Request.Options[0].Kind != state.OptionDeny {
+			t.Errorf("%s: %+v", kind, a.Request)
+		}
+		r.Details = []state.Detail{{Label: "Host", Text: "x.test"}}
+		if a := New(r, 1); a.Request.Caution != "" || len(a.Request.Options) != 2 {
+			t.Errorf("%s with details: %+v", kind, a.Request)
+		}
 	}
 }
 

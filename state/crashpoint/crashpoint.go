@@ -16,5 +16,6 @@ const (
 // Labels are all of them.
 var Labels = []string{BeforeCommit, AfterCommit, BeforeWrite, AfterWrite, BeforeAck, AfterAck}
 
-// Env is the variable that chooses one: "label:n" is the n-th time at that label.
+// Env is the variable that chooses one: "label:n" is the n-th time at that label, and
+// "label:n:file" the n-th time while there is that file.
 const Env = "NOD_CRASH"

@@ -57,7 +57,7 @@ var (
 	ErrNoTurn     = errors.New("hub: no turn is in progress")
 	ErrSubagent   = errors.New("hub: a sub-agent goes with the session that started it")
 	ErrDeleted    = errors.New("hub: a person has deleted the session")
-	// ErrLinkDown: the agent cannot be told now, so nothing was recorded.
+	// ErrLinkDown: the agent cannot be told now, so nothing was approved.
 	ErrLinkDown = errors.New("hub: the link to the agent is down")
 	// ErrNotRecorded: the journal refused, so nothing was done.
 	ErrNotRecorded = errors.New("hub: the journal cannot be written")
@@ -294,10 +294,11 @@ func (h *Hub) Stop(ctx context.Context, id string) error {
 }
 
 // Decide records a person's decision and sends it: the one door through which an
-// answer reaches an agent. It returns the approval as it is afterwards. The
-// errors are those of approvals.Decide, ErrNoApproval, or the journal's, with each
-// of which nothing was sent; state.ErrReasonLost, with which all but the reason
-// was; or state.ErrAnsweredElsewhere, with which it came too late.
+// answer reaches an agent. It returns the approval as it is afterwards. While the
+// link is down a denial is recorded, and sent when the agent asks the same again.
+// The errors are those of approvals.Decide, ErrNoApproval, ErrLinkDown, or the
+// journal's, with each of which nothing was sent; state.ErrReasonLost, with which
+// all but the reason was; or state.ErrAnsweredElsewhere, with which it came too late.
 func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce string, d state.Decision) (*approvals.Approval, error) {
 	// Once recorded, a decision is sent even if the browser goes away.
 	ctx = context.WithoutCancel(ctx)
@@ -305,21 +306,32 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 	if err != nil {
 		return nil, err
 	}
-	if down, err := s.waitsForLink(approvalID); err != nil {
-		return down, err
+	if a, down, err := s.linkDown(approvalID); err != nil {
+		return nil, err
+	} else if down && a.State == approvals.Pending && !a.Denies(d) {
+		return a, ErrLinkDown
 	}
 	decided, err := s.decide(ctx, actor, approvalID, digest, nonce, d)
 	if err != nil || decided.State != approvals.Decided {
 		return decided, err
 	}
+	// Asked once more: a link that comes back now hears of it from whoever is last.
+	if _, down, err := s.linkDown(approvalID); err != nil || down && decided.Held() {
+		return decided, err
+	}
+	return h.send(ctx, s, decided)
+}
+
+// send brings a decision to the agent, once.
+func (h *Hub) send(ctx context.Context, s *session, decided *approvals.Approval) (*approvals.Approval, error) {
 	// Sent is on disk before the bytes leave: after a crash in between the
 	// decision is reported as unknown, never sent twice. Where the disk refuses,
 	// the decision stays recorded, and the same answer again tries again.
-	sent, err := s.step(ctx, approvalID, approvals.Decided, approvals.MarkSent)
+	sent, err := s.step(ctx, decided.ID, approvals.Decided, approvals.MarkSent)
 	switch {
-	case errors.Is(err, approvals.ErrNotPending) && sent.State == approvals.AnsweredElsewhere:
+	case errors.Is(err, approvals.ErrNotPending) && sent != nil && sent.State == approvals.AnsweredElsewhere:
 		return sent, state.ErrAnsweredElsewhere
-	case errors.Is(err, approvals.ErrNotPending): // the same answer, sent by another request
+	case errors.Is(err, approvals.ErrNotPending) && sent != nil: // the same answer, sent by another request
 		return sent, nil
 	case err != nil:
 		h.noteJournal(err)
@@ -336,9 +348,9 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 		h.Resolved(ctx, s.uri, r.Epoch, r.UpstreamID, state.EndedElsewhere)
 		return approvals.Resolve(sent, state.EndedElsewhere, h.now()), err
 	case err != nil:
-		h.log.Error("a decision could not be delivered", "approval", approvalID, "err", err)
+		h.log.Error("a decision could not be delivered", "approval", sent.ID, "err", err)
 		waits := errors.Is(err, state.ErrStillWaits)
-		swept, err := s.step(ctx, approvalID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
+		swept, err := s.step(ctx, sent.ID, approvals.Sent, func(a *approvals.Approval) *approvals.Approval { return approvals.Sweep(a, h.now()) })
 		switch {
 		case errors.Is(err, approvals.ErrNotPending): // it has ended meanwhile; some of it may have been sent
 			err = nil
@@ -348,6 +360,19 @@ func (h *Hub) Decide(ctx context.Context, actor, approvalID, digest, nonce strin
 		return swept, err
 	}
 	return sent, nil
+}
+
+// sendHeld tells the agent of a denial that it has not heard, now that it asks.
+// Who calls it may be the one who reads what the agent says, and holds the session.
+func (h *Hub) sendHeld(s *session, a *approvals.Approval) {
+	if !a.Held() {
+		return
+	}
+	h.delivering.Go(func() {
+		if _, err := h.send(context.Background(), s, a); err != nil {
+			h.log.Warn("a denial of before did not reach the agent", "approval", a.ID, "err", err)
+		}
+	})
 }
 
 // ---- what agents say: agentconn.Sink ----
@@ -446,17 +471,35 @@ func (h *Hub) Apply(ctx context.Context, uri string, from state.Source, actions 
 }
 
 // Ask records a request that waits for a person. A request that is open already
-// is not asked again.
+// is not asked again; under the same id with other content it is another one, and
+// takes the place of the first. One that was denied while the link was down is not put before
+// a person once more: the denial is sent.
 func (h *Hub) Ask(ctx context.Context, r state.Request, actions ...state.Envelope) {
 	s := h.findURI(r.Session)
 	if s == nil {
 		return
 	}
 	defer s.mu.Unlock()
-	if slices.ContainsFunc(s.approvals, func(a *approvals.Approval) bool { return a.Open() && a.Request.SameAs(r) }) {
+	r.Folder = state.FilePath(state.Value(s.state.Summary.WorkingDirectory))
+	a := approvals.New(r, h.now())
+	if i := slices.IndexFunc(s.approvals, func(a *approvals.Approval) bool { return a.Open() && a.Request.SameAs(r) }); i >= 0 {
+		if was := s.approvals[i]; approvals.Digest(was.Request) != a.Digest {
+			s.mustCommit(ctx, state.Source{}, actions, []change{{from: was, to: approvals.Sweep(was, h.now())}, {to: a}})
+			return
+		}
+		h.sendHeld(s, s.approvals[i])
 		return
 	}
-	s.mustCommit(ctx, state.Source{}, actions, []change{{to: approvals.New(r, h.now())}})
+	i := slices.IndexFunc(s.approvals, func(was *approvals.Approval) bool { return was.Held() && approvals.SameContent(was.Request, a.Request) })
+	if i >= 0 {
+		was := s.approvals[i]
+		if denied, err := approvals.Decide(a, was.Actor, a.Digest, a.Nonce, *was.Decision, h.now()); err == nil {
+			s.mustCommit(ctx, state.Source{}, actions, []change{{from: was, to: approvals.Supersede(was)}, {to: a}, {from: a, to: denied}})
+			h.sendHeld(s, denied)
+			return
+		}
+	}
+	s.mustCommit(ctx, state.Source{}, actions, []change{{to: a}})
 }
 
 // Waiting says which requests an agent waits for. Others of that epoch were
@@ -468,7 +511,11 @@ func (h *Hub) Waiting(ctx context.Context, uri, epoch string, upstreamIDs []json
 	}
 	var answered []json.RawMessage
 	for _, a := range s.approvals {
-		if a.Open() && a.Request.Epoch == epoch && !slices.ContainsFunc(upstreamIDs, func(id json.RawMessage) bool { return bytes.Equal(id, a.Request.UpstreamID) }) {
+		switch {
+		case !a.Open() || a.Request.Epoch != epoch:
+		case slices.ContainsFunc(upstreamIDs, func(id json.RawMessage) bool { return bytes.Equal(id, a.Request.UpstreamID) }):
+			h.sendHeld(s, a)
+		default:
 			answered = append(answered, a.Request.UpstreamID)
 		}
 	}

@@ -198,8 +198,8 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// TestC13OneDecision has a hundred people answer at once.
-func TestC13OneDecision(t *testing.T) {
+// TestR5OneDecision has a hundred people answer at once.
+func TestR5OneDecision(t *testing.T) {
 	h := newHouse(t)
 	a := h.ask("7")
 	var wg sync.WaitGroup

@@ -198,9 +198,9 @@ func TestSnapshotsComeByThemselves(t *testing.T) {
 
 // ---- limits ----
 
-// TestForgetTurns: the oldest turns go, the page says how many, and the journal
+// TestR38ForgetTurns: the oldest turns go, the page says how many, and the journal
 // agrees after a restart.
-func TestForgetTurns(t *testing.T) {
+func TestR38ForgetTurns(t *testing.T) {
 	h := idleHouse(t)
 	for i := range 9 {
 		h.send("go")
@@ -253,9 +253,9 @@ func TestForgetTurns(t *testing.T) {
 // nearlyFull is a text that has room for n bytes more.
 func nearlyFull(n int) state.Text { return state.NewText(strings.Repeat("x", maxText-n)) }
 
-// TestMaxTextIsToldOnce, for each kind of text; what came before is kept, and the
+// TestR38MaxText, for each kind of text; what came before is kept, and the
 // journal has what is shown. The long texts themselves are put in place without it.
-func TestMaxTextIsToldOnce(t *testing.T) {
+func TestR38MaxText(t *testing.T) {
 	const terminal = "ahp-terminal:/x"
 	const euro = "€" // the limit falls within one
 	for name, c := range map[string]struct {

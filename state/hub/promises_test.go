@@ -26,7 +26,7 @@ import (
 
 // The tests named TestP1 to TestP10 show what nod promises about crashes, disks,
 // clocks and slow readers; the other promises' tests are where they need least
-// around them: P4 and P5 also in state/approvals, P6 in state/journal, P8 in
+// around them: P4 (as R5) and P5 also in state/approvals, P6 in state/journal, P8 in
 // handlers, P9 in cmd/web.
 
 // seed is of everything random here; a failure names the case it is in.

@@ -525,7 +525,13 @@ func (s *session) linkUp(ctx context.Context, l state.Link) {
 			s.unreadable(err)
 		}
 	}
-	swept := s.sweep(func(a *approvals.Approval) bool { return a.Request.Epoch != l.Epoch || a.State != approvals.Pending })
+	asksAgain := func(a *approvals.Approval) bool { // and then hears the denial
+		t := s.state.ActiveTurn
+		return a.Held() && (a.Request.Epoch == l.Epoch || t != nil && t.ID == a.Request.TurnID)
+	}
+	swept := s.sweep(func(a *approvals.Approval) bool {
+		return (a.Request.Epoch != l.Epoch || a.State != approvals.Pending) && !asksAgain(a)
+	})
 	if len(swept) > 0 {
 		s.mustCommit(ctx, state.Source{}, nil, swept)
 	}
@@ -577,26 +583,23 @@ func (s *session) end(ctx context.Context, reason, gap, sentence string) {
 	}
 }
 
-// waitsForLink refuses an answer that could not be sent now: nothing is recorded,
-// and the request stays open until the link is back or its end is known.
-func (s *session) waitsForLink(approvalID string) (*approvals.Approval, error) {
+// linkDown returns an approval that may still be answered, and whether its agent
+// cannot be told now. The request stays open until the link is back or its end is
+// known.
+func (s *session) linkDown(approvalID string) (a *approvals.Approval, down bool, err error) {
 	if err := s.lock(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	a := s.approval(approvalID)
+	a = s.approval(approvalID)
 	key, _ := s.home()
 	s.mu.Unlock()
-	if a == nil || a.State != approvals.Pending {
-		return a, nil
+	if a == nil || a.State != approvals.Pending && a.State != approvals.Decided {
+		return a, false, nil
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	if i := slices.IndexFunc(s.hub.links, func(l state.Link) bool { return l.Key == key }); i >= 0 {
-		if l := s.hub.links[i]; l.Status != state.LinkUp && l.Status != state.LinkStalled {
-			return a, ErrLinkDown
-		}
-	}
-	return a, nil
+	i := slices.IndexFunc(s.hub.links, func(l state.Link) bool { return l.Key == key })
+	return a, i >= 0 && s.hub.links[i].Status.Down(), nil
 }
 
 func (s *session) approval(id string) *approvals.Approval {

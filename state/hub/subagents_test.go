@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"nod/state"
 	"nod/state/approvals"
@@ -253,4 +255,28 @@ func TestSubagentMovesAlong(t *testing.T) {
 	if a := v.Approvals[0]; !a.Open() {
 		t.Errorf("the card is %s because of a link that the session is not on", a.State)
 	}
+}
+
+// TestR16InTheOrderAsked: on a page that shows what sub-agents wait for, too, what is
+// asked later stands later, whoever asks it.
+func TestR16InTheOrderAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.begin(uriScheme + "kid")
+		kid := h.of("kid")
+		kid.apply(&state.SessionTurnStarted{TurnID: "k", Message: state.UserMessage("look")})
+		for i, who := range []*house{kid, h, kid, h} {
+			id := fmt.Sprint(i + 1)
+			turn := who.view().State.ActiveTurn.ID
+			h.hub.Ask(t.Context(), state.Request{Session: who.uri, TurnID: turn, Provider: "codex", Epoch: "e1", UpstreamID: []byte(id), Params: []byte(`{}`), Kind: state.RequestCommand, Input: id})
+			time.Sleep(time.Second)
+			var order []string
+			for _, a := range h.view().Approvals {
+				order = append(order, a.Request.Input)
+			}
+			if got := strings.Join(order, ""); got != "1234"[:i+1] {
+				t.Errorf("the order is %s", got)
+			}
+		}
+	})
 }

@@ -37,14 +37,15 @@ func (h *Hub) Since(id string, seq uint64) (snapshot.Session, []snapshot.Part, e
 }
 
 // complete adds what is not the session's own: its link, its sub-agents, and what
-// they wait for. Whatever of it is newer than the cursor is sent once more.
+// they wait for, in the order in which it was asked, so that no new request comes
+// before one that is there. Whatever of it is newer than the cursor is sent once more.
 func (h *Hub) complete(s *session, v *snapshot.Session) {
 	v.Link = h.link(s.liveOn(), v.State.Summary.Provider)
 	below := h.below(s)
 	if len(below) == 0 {
 		return
 	}
-	v.Approvals = slices.Clip(v.Approvals)
+	v.Approvals = slices.Clone(v.Approvals)
 	for _, c := range below {
 		c.mu.Lock()
 		summary, asked := c.state.Summary, c.approvals
@@ -58,6 +59,7 @@ func (h *Hub) complete(s *session, v *snapshot.Session) {
 			}
 		}
 	}
+	slices.SortStableFunc(v.Approvals, func(a, b *approvals.Approval) int { return cmp.Compare(a.AskedAt, b.AskedAt) })
 }
 
 // below returns a session's sub-agents and theirs.

@@ -148,6 +148,15 @@ func (s *sqlite) AuditAbout(ctx context.Context, about string) ([]AuditEntry, er
 	return collect(ctx, s.read, scanAudit, selectAudit+"WHERE about = ? ORDER BY id", about)
 }
 
+func (s *sqlite) AuditFate(ctx context.Context, about string) (string, error) {
+	whats, err := collect(ctx, s.read, func(r *sql.Rows) (what string, err error) { return what, r.Scan(&what) },
+		"SELECT what FROM audit WHERE about = ? ORDER BY id DESC LIMIT 1", about)
+	if len(whats) == 0 {
+		return "", err
+	}
+	return whats[0], err
+}
+
 // WriteAudit writes entries as JSON, one a line.
 func WriteAudit(w io.Writer, entries iter.Seq2[AuditEntry, error]) error {
 	lines := json.NewEncoder(w)

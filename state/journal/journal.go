@@ -182,10 +182,10 @@ type Store interface {
 	// Delete forgets sessions and all that belongs to them. The audit stays, and the
 	// names with the time (Unix milliseconds), until a session of that name begins.
 	Delete(ctx context.Context, at int64, sessions ...string) error
-	// Prune forgets unknown messages from before a time, and audit entries and names
-	// of deleted sessions from before another (Unix milliseconds), all but the newest
-	// 10,000 unknown messages, and logins that nobody used; and it gives space back
-	// to the disk.
+	// Prune forgets unknown messages from before a time, and audit entries, names of
+	// deleted sessions and devices that nobody used from before another (Unix
+	// milliseconds), all but the newest 10,000 unknown messages, and logins that nobody
+	// used; and it gives space back to the disk.
 	Prune(ctx context.Context, opaqueBefore, auditBefore int64) error
 
 	// Sessions returns all sessions in the order they were created in.
@@ -213,6 +213,8 @@ type Store interface {
 	AuditBefore(ctx context.Context, id int64, n int) ([]AuditEntry, error)
 	// AuditAbout returns the entries about one thing, the oldest first.
 	AuditAbout(ctx context.Context, about string) ([]AuditEntry, error)
+	// AuditFate returns what the newest entry about one thing says, "" if there is none.
+	AuditFate(ctx context.Context, about string) (what string, err error)
 	// VerifyAudit walks the chain and returns how many entries of it are good;
 	// ErrChain if not all are.
 	VerifyAudit(ctx context.Context) (entries int, err error)
@@ -227,9 +229,15 @@ type Store interface {
 	// Devices returns all devices, the one that was seen last first.
 	Devices(ctx context.Context) ([]Device, error)
 	SeeDevice(ctx context.Context, id string, at int64) error
-	// ChangeDevice stores all but the times of a known device's log-in and last
-	// use. ErrNotFound: there is none of that ID and that token hash any more.
-	ChangeDevice(ctx context.Context, d Device, tokenHash string) error
+	// VerifyDevice, RenameDevice and GrantDevice each store one thing of a known
+	// device, and leave what others store meanwhile. A scope that is granted is in
+	// force with the next cookie, or now.
+	VerifyDevice(ctx context.Context, id string, at int64) error
+	RenameDevice(ctx context.Context, id, name string) error
+	GrantDevice(ctx context.Context, id, scope string, now bool) error
+	// RenewDevice gives a device another token, and what it was granted. ErrNotFound:
+	// there is none of that ID and that token hash any more, or nothing is granted.
+	RenewDevice(ctx context.Context, id, tokenHash, newHash string) error
 	DeleteDevice(ctx context.Context, id string) error
 
 	// PutPasskey stores a passkey, a new one or one that is known.

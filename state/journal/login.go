@@ -15,6 +15,14 @@ func (s *sqlite) PutLogin(ctx context.Context, hash string, expires int64) error
 }
 
 func (s *sqlite) TakeLogin(ctx context.Context, hash string, now int64) error {
+	// Most of what is wrong is not written to find out.
+	there, err := collect(ctx, s.read, func(r *sql.Rows) (n int, err error) { return n, r.Scan(&n) }, "SELECT 1 FROM logins WHERE hash = ?", hash)
+	if err == nil && len(there) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
 	if err := s.one(ctx, "DELETE FROM logins WHERE hash = ? AND expires > ?", hash, now); err != nil {
 		return err
 	}
@@ -52,9 +60,20 @@ func (s *sqlite) SeeDevice(ctx context.Context, id string, at int64) error {
 	return s.one(ctx, "UPDATE devices SET seen_at = ? WHERE id = ?", at, id)
 }
 
-func (s *sqlite) ChangeDevice(ctx context.Context, d Device, tokenHash string) error {
-	return s.one(ctx, "UPDATE devices SET token_hash = ?, name = ?, scope = ?, granted = ?, verified_at = ? WHERE id = ? AND token_hash = ?",
-		d.TokenHash, d.Name, d.Scope, d.Granted, d.VerifiedAt, d.ID, tokenHash)
+func (s *sqlite) VerifyDevice(ctx context.Context, id string, at int64) error {
+	return s.one(ctx, "UPDATE devices SET verified_at = ? WHERE id = ?", at, id)
+}
+
+func (s *sqlite) RenameDevice(ctx context.Context, id, name string) error {
+	return s.one(ctx, "UPDATE devices SET name = ? WHERE id = ?", name, id)
+}
+
+func (s *sqlite) GrantDevice(ctx context.Context, id, scope string, now bool) error {
+	return s.one(ctx, "UPDATE devices SET granted = ?1, scope = iif(?2, ?1, scope) WHERE id = ?3", scope, now, id)
+}
+
+func (s *sqlite) RenewDevice(ctx context.Context, id, tokenHash, newHash string) error {
+	return s.one(ctx, "UPDATE devices SET token_hash = ?, scope = granted, granted = '' WHERE id = ? AND token_hash = ? AND granted <> ''", newHash, id, tokenHash)
 }
 
 func (s *sqlite) DeleteDevice(ctx context.Context, id string) error {

@@ -207,6 +207,9 @@ func (s *sqlite) Prune(ctx context.Context, opaqueBefore, auditBefore int64) err
 	if err := s.exec(ctx, "DELETE FROM logins WHERE expires < ?", opaqueBefore); err != nil {
 		return err
 	}
+	if err := s.exec(ctx, "DELETE FROM devices WHERE seen_at < ?", auditBefore); err != nil {
+		return err
+	}
 	for before := math.MaxInt; ; {
 		var free int
 		if err := s.write.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {

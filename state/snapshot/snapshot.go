@@ -46,7 +46,7 @@ type Session struct {
 	Seq       uint64
 	State     *state.Session
 	Terminals Terminals
-	Approvals []*approvals.Approval // own ones in the order they were asked in, then those that sub-agents wait for
+	Approvals []*approvals.Approval // own ones and those that sub-agents wait for, in the order they were asked in
 	Link      state.Link
 	LastEvent int64   // Unix milliseconds
 	Cut       int     // turns that were forgotten, older than the first one here

@@ -84,8 +84,8 @@ func TestNothingIsSwallowedForEver(t *testing.T) {
 	}
 }
 
-// TestHostileMoves go no further than the screen, whatever they ask for.
-func TestHostileMoves(t *testing.T) {
+// TestR39HostileMoves go no further than the screen, whatever they ask for.
+func TestR39HostileMoves(t *testing.T) {
 	for _, move := range []string{"\x1b[9999999B", "\x1b[99999999C", "\x1b[9223372036854775807B", "\x1b[9223372036854775807C", "\x1b[999;999H", "\x1b[9999999A", "\x1b[99999999999999999999D", "\x1b[99999G"} {
 		got := show(strings.Repeat(move+"x", 1000))
 		if n := utf8.RuneCountInString(got); n > 2*columns*keptRows {

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -47,6 +48,22 @@ func Words(lines []Line) [][]Span {
 		}
 		if i == removed {
 			i++
+		}
+	}
+	return out
+}
+
+// Lines returns both texts line by line: what only one of them has, and what both
+// have.
+func Lines(old, new string) (out []Line) {
+	for _, e := range diff.Edits(strings.Split(old, "\n"), strings.Split(new, "\n")) {
+		switch e.Op {
+		case diff.Match:
+			out = append(out, Line{Kind: Context, Text: e.X})
+		case diff.Delete:
+			out = append(out, Line{Kind: Minus, Text: e.X})
+		case diff.Insert:
+			out = append(out, Line{Kind: Plus, Text: e.Y})
 		}
 	}
 	return out

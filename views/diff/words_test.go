@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,5 +85,15 @@ func BenchmarkWords(b *testing.B) {
 				Words(lines)
 			}
 		})
+	}
+}
+
+func TestLines(t *testing.T) {
+	var got []string
+	for _, l := range Lines("a\nb\nd", "a\nc\nd\n") {
+		got = append(got, string(l.Kind)+l.Text)
+	}
+	if want := []string{"ctxa", "delb", "addc", "ctxd", "add"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

@@ -88,8 +88,8 @@ func (c container) Open(parent ast.Node, reader text.Reader, pc parser.Context) 
 	return c.BlockParser.Open(parent, reader, pc)
 }
 
-// inline stops trying after max calls within one block. Parsers with the same
-// key share the count.
+// inline stops trying after max characters within one block that it may begin at.
+// Parsers with the same key share the count.
 type inline struct {
 	parser.InlineParser
 	key parser.ContextKey
@@ -108,10 +108,20 @@ func (p inline) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast
 	if t.block != parent {
 		*t = tally{block: parent}
 	}
-	if t.n++; t.n > p.max {
+	if t.n += run(block); t.n > p.max {
 		return nil
 	}
 	return p.InlineParser.Parse(parent, block, pc)
+}
+
+// run is how many characters a parser takes at once: all of a row of those that open and
+// close emphasis.
+func run(block text.Reader) int {
+	line, _ := block.PeekLine()
+	if len(line) == 0 || !bytes.ContainsRune([]byte("*_~"), rune(line[0])) {
+		return 1
+	}
+	return len(line) - len(bytes.TrimLeft(line, string(line[:1])))
 }
 
 // CloseBlock passes the call on, which embedding the interface would hide.

@@ -124,8 +124,8 @@ func TestWhatStaysPlain(t *testing.T) {
 	}
 }
 
-// Wild input ends at the limit, and what waits behind it has its turn.
-func TestWildCode(t *testing.T) {
+// TestR39WildCode: wild input ends at the limit, and what waits behind it has its turn.
+func TestR39WildCode(t *testing.T) {
 	for _, lang := range []string{"yaml", "cpp"} {
 		for _, code := range []string{strings.Repeat("[", 8<<10) + "\n", strings.Repeat(strings.Repeat("[", maxCodeLine-1)+"\n", 16)} {
 			polls := 0

@@ -305,7 +305,7 @@ func TestPanicIsPlainText(t *testing.T) {
 	}
 }
 
-func TestDepthIsBounded(t *testing.T) {
+func TestR39Depth(t *testing.T) {
 	for _, src := range []string{strings.Repeat(">", 10_000) + "a", strings.Repeat("> ", 10_000), strings.Repeat("* + - ", 3000) + "a"} {
 		out := HTML(src)
 		check(t, src, out)
@@ -330,7 +330,7 @@ func TestMarksBeyondTheBoundAreText(t *testing.T) {
 	}
 }
 
-func TestDefinitionsAreBounded(t *testing.T) {
+func TestR39Definitions(t *testing.T) {
 	if out := HTML(strings.Repeat("[a]: b\n", maxDefs)); out != "" {
 		t.Errorf("definitions are shown: %.80q", out)
 	}
@@ -339,7 +339,7 @@ func TestDefinitionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestTableCellsAreBounded(t *testing.T) {
+func TestR39TableCells(t *testing.T) {
 	head := strings.Repeat("|a", 150) + "\n" + strings.Repeat("|-", 150) + "\n"
 	if out := HTML(head + strings.Repeat("|\n", 100)); !strings.Contains(out, "<table>") {
 		t.Error("a table of ordinary size was refused")
@@ -356,9 +356,9 @@ func TestTableCellsAreBounded(t *testing.T) {
 	}
 }
 
-// Inputs made to be slow or to grow. Without the bounds some take minutes, with
+// TestR39Pathological: inputs made to be slow or to grow. Without the bounds some take minutes, with
 // them the worst takes about a third of a second.
-func TestPathological(t *testing.T) {
+func TestR39Pathological(t *testing.T) {
 	fill := func(s string) string {
 		n := maxSource / len(s)
 		if c := strings.Count(s, "\n"); c > 0 {

@@ -163,7 +163,10 @@ func (k *keeper) take(ctx context.Context, nod *net.UnixConn, socket string) {
 	}
 	k.count(1)
 	defer k.count(-1)
-	server, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", k.address)
+	host, _, _ := net.SplitHostPort(k.address) // if it has none, dialling fails
+	dialer := agentconn.Dialer(host)
+	dialer.Timeout = dialTimeout
+	server, err := dialer.DialContext(ctx, "tcp", k.address)
 	if err != nil {
 		k.log.Warn("the server cannot be reached", "address", k.address, "err", err)
 		return

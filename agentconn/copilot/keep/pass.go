@@ -17,7 +17,7 @@ import (
 const (
 	// maxLooked is the size up to which a message is held whole, to be looked at. A
 	// longer one streams through: what the keeper looks for is short.
-	maxLooked = 64 << 20
+	maxLooked = 16 << 20
 	// maxHead is the size of the lines before a message: there is one, of 30 bytes.
 	maxHead = 4 << 10
 	// askTimeout bounds the keeper's own question to the server.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -367,7 +368,7 @@ func TestHugeMessage(t *testing.T) {
 	server.send(`{"id":"1","result":{}}`)
 	nod.hears(`"id":"1"`)
 	half := []byte(strings.Repeat("x", maxLooked))
-	huge := append([]byte("Content-Length: 134217728\r\n\r\n"), half...)
+	huge := append(fmt.Appendf(nil, "Content-Length: %d\r\n\r\n", 2*maxLooked), half...)
 	go func() { _, _ = nod.Write(huge); _, _ = nod.Write(half); _, _ = nod.Write(huge); _ = nod.Close() }()
 	for i, want := range []int{len(huge) + len(half), len(huge)} {
 		if _, err := io.CopyN(io.Discard, server.in, int64(want)); err != nil {

@@ -787,6 +787,11 @@ func auditIsAChain(b *bench) {
 	about, err := b.AuditAbout(b.Context(), "it0")
 	b.must(err)
 	b.equal("about one thing", auditIDs(about), []int64{2, 6})
+	for it, want := range map[string]string{"it0": about[1].What, "nothing": ""} {
+		what, err := b.AuditFate(b.Context(), it)
+		b.must(err)
+		b.equal("what became of "+it, what, want)
+	}
 }
 
 // auditPruned forgets a beginning, and never what lies behind something young.
@@ -976,13 +981,28 @@ func devices(b *bench) {
 	all, err := b.Store.Devices(ctx)
 	b.must(err)
 	b.equal("devices", all, []journal.Device{newer, d})
-	changed := d
-	changed.TokenHash, changed.Scope, changed.Granted, changed.VerifiedAt = "h2", "view", "operate", 7
-	b.must(b.ChangeDevice(ctx, changed, "h"))
+	b.must(b.VerifyDevice(ctx, "d", 7))
+	b.must(b.RenameDevice(ctx, "d", "phone"))
+	b.must(b.GrantDevice(ctx, "d", "operate", false))
+	d.VerifiedAt, d.Name, d.Granted = 7, "phone", "operate"
+	got, err = b.Device(ctx, "h")
+	b.must(err)
+	b.equal("changed device", got, d)
+	b.must(b.RenewDevice(ctx, "d", "h", "h2"))
+	d.TokenHash, d.Scope, d.Granted = "h2", "operate", ""
 	got, err = b.Device(ctx, "h2")
 	b.must(err)
-	b.equal("changed device", got, changed)
-	b.fails(b.ChangeDevice(ctx, d, "h"), journal.ErrNotFound) // its cookie is not that one any more
+	b.equal("renewed device", got, d)
+	b.fails(b.RenewDevice(ctx, "d", "h2", "h3"), journal.ErrNotFound) // nothing is granted
+	b.must(b.GrantDevice(ctx, "d", "view", true))
+	b.fails(b.RenewDevice(ctx, "d", "h", "h3"), journal.ErrNotFound) // its cookie is not that one any more
+	got, err = b.Device(ctx, "h2")
+	b.must(err)
+	d.Scope, d.Granted = "view", "view"
+	b.equal("device that looks", got, d)
+	for _, err := range []error{b.VerifyDevice(ctx, "none", 1), b.RenameDevice(ctx, "none", "x"), b.GrantDevice(ctx, "none", "view", true)} {
+		b.fails(err, journal.ErrNotFound)
+	}
 	b.must(b.DeleteDevice(ctx, "d"))
 	_, err = b.Device(ctx, "h2")
 	b.fails(err, journal.ErrNotFound)

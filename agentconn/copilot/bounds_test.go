@@ -1,0 +1,122 @@
+package copilot
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+
+	"nod/agentconn"
+	"nod/state"
+)
+
+// TestR20LongMessages: what is longer than nod reads takes nothing with it, be it told,
+// asked or answered.
+func TestR20LongMessages(t *testing.T) {
+	l := newLink(t)
+	long := strings.Repeat("x", agentconn.MaxMessage)
+	l.tell(l.id, "assistant.message", `{"messageId":"a","content":"`+long+`"}`)
+	l.write(map[string]any{"jsonrpc": "2.0", "id": 7, "method": "brand.new", "params": long})
+	l.mu.Lock()
+	l.before = func(m message) any {
+		if m.Method == "ping" {
+			return map[string]any{"message": long}
+		}
+		return nil
+	}
+	l.mu.Unlock()
+	if err := l.conn.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "longer than nod reads") {
+		t.Errorf("the call ends with %v", err)
+	}
+	l.tell(l.id, "assistant.message", `{"messageId":"b","content":"still here"}`)
+	l.until("what comes after", func() bool {
+		v, err := l.hub.Session(l.id)
+		return err == nil && strings.Contains(shown(v), "still here")
+	})
+}
+
+// TestR20WantedAnswer: a call whose answer nod reads itself ends, too.
+func TestR20WantedAnswer(t *testing.T) {
+	near, far := net.Pipe()
+	sdk, _ := net.Pipe()
+	tap := &tap{server: near, sdk: discard{sdk}, log: slog.New(slog.DiscardHandler), onMessage: func(message) {}, inFlight: map[string]*wanted{}}
+	w := tap.want("session.log", "s", func(json.RawMessage) error { return nil })
+	tap.note([]byte(`{"id":"c-1","method":"session.log","params":{"sessionId":"s"}}`))
+	ended := make(chan error, 1)
+	go func() { ended <- tap.fromServer() }()
+	const answer = `{"jsonrpc":"2.0","id":"c-1","result":"`
+	_, _ = fmt.Fprintf(far, "Content-Length: %d\r\n\r\n%s", len(answer)+agentconn.MaxMessage, answer)
+	_, _ = io.CopyN(far, letters{}, agentconn.MaxMessage)
+	_ = far.Close()
+	if err := <-ended; !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if done, err := tap.forget(w); !done || !errors.Is(err, errTooLong) {
+		t.Errorf("%v, %v", done, err)
+	}
+}
+
+// TestR20AGigabyte costs no memory, and what is asked in it gets no answer.
+func TestR20AGigabyte(t *testing.T) {
+	const most = 32 << 20
+	near, far := net.Pipe()
+	tap := &tap{server: near, sdk: silent{t: t}, log: slog.New(slog.DiscardHandler), onMessage: func(m message) { t.Errorf("read: %+v", m) }, inFlight: map[string]*wanted{}}
+	ended := make(chan error, 1)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	go func() { ended <- tap.fromServer() }()
+	const call = `{"jsonrpc":"2.0","id":1,"method":"x","params":"`
+	_, _ = fmt.Fprintf(far, "Content-Length: %d\r\n\r\n%s", 1<<30, call)
+	_, _ = io.CopyN(far, letters{}, 1<<30-int64(len(call)))
+	_ = far.Close()
+	if err := <-ended; !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > most {
+		t.Errorf("it takes %d MiB", n>>20)
+	}
+}
+
+// TestR20DeepMessages: what nests too deep is kept as it came. A request that does is
+// shown, and can only be refused.
+func TestR20DeepMessages(t *testing.T) {
+	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
+	l := newLink(t)
+	l.tell(l.id, "tool.execution_start", `{"toolCallId":"c","toolName":"t","arguments":`+deep+`}`)
+	a := l.ask("r", "permission.requested", prompted(`"kind":"read"`, `"kind":"path","accessKind":"read","paths":["/etc/x"],"toolCallId":"r","more":`+deep))
+	for _, o := range a.Request.Options {
+		if o.Kind == state.OptionApprove {
+			t.Errorf("it can be approved: %+v", o)
+		}
+	}
+	v, err := l.hub.Session(l.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, ok := v.State.ActiveTurn.ResponseParts.Slice()[0].(*state.NotificationPart)
+	if !ok || !strings.Contains(string(n.Meta["nod.raw"]), "tool.execution_start") {
+		t.Errorf("it is shown as %+v", v.State.ActiveTurn.ResponseParts.Slice()[0])
+	}
+	if said := l.said(permissionMethod); len(said) > 0 {
+		t.Errorf("answered: %s", said)
+	}
+}
+
+// discard is an SDK that takes everything.
+type discard struct{ net.Conn }
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// letters is an endless text.
+type letters struct{}
+
+var many = bytes.Repeat([]byte("x"), 64<<10)
+
+func (letters) Read(p []byte) (int, error) { return copy(p, many), nil }

@@ -1,0 +1,65 @@
+package main
+
+// promise is something that nod promises, and that tests prove: those whose names
+// begin with Test and its number.
+type promise struct{ number, says string }
+
+// promises are the requirements of nod's security and the cases that they come from.
+// Left out are what is for later: R25 to R31 are about sharing, R44 is about push
+// messages, R45 about releases.
+var promises = []promise{
+	{"R1", "every route needs a login, also on this machine"},
+	{"R2", "nod answers to its own names only"},
+	{"R3", "other sites can do, read and stream nothing"},
+	{"R4", "an answer is bound to the exact bytes that were shown"},
+	{"R5", "of many answers one counts, on disk before it leaves"},
+	{"R6", "an approval is sent once at most, a denial may be repeated"},
+	{"R7", "what is no longer asked can no longer be answered"},
+	{"R8", "one door leads to agents, for devices that may operate"},
+	{"R9", "over a network without TLS one can only look"},
+	{"R10", "a login link works once, for minutes, and leaks nowhere"},
+	{"R11", "sessions end where and when they are ended, with all that is open"},
+	{"R12", "what is dangerous takes a proof that a person is there"},
+	{"R13", "all that an agent says on a card is made visible"},
+	{"R14", "nothing of a command is cut, and all of it can be reached before it is approved"},
+	{"R15", "what approves stands outside of what agents write"},
+	{"R16", "cards stay where they are, and buttons wait after a change"},
+	{"R17", "of agents' text comes safe HTML only"},
+	{"R18", "the content security policy is strict, and no page breaks it"},
+	{"R19", "files are shown as text or saved, never run"},
+	{"R20", "what agents send is bounded, and the unknown is shown and not answered"},
+	{"R21", "nod links to where its owner says, and nowhere else"},
+	{"R22", "agents see little of nod, and nothing is left of them"},
+	{"R23", "the data folder is its owner's alone"},
+	{"R24", "what would change nod or agents' rules is marked"},
+	{"R32", "a phone is let in from a browser that is in, and may look at first"},
+	{"R33", "tries to come in, changes and approvals are bounded"},
+	{"R34", "a proxy is believed if its owner says so"},
+	{"R35", "no secret is in the log or in a file"},
+	{"R36", "connections and streams are bounded"},
+	{"R37", "what is posted is bounded"},
+	{"R38", "sessions, pages and searches are bounded"},
+	{"R39", "no text of an agent takes long to draw"},
+	{"R40", "memory has a ceiling"},
+	{"R41", "a storm of requests is told and can be stopped"},
+	{"R42", "who did what is recorded, and cannot be changed unseen"},
+	{"R43", "after a reconnect the cards are the server's"},
+	{"R46", "SECURITY.md says what nod protects and what it does not"},
+
+	{"C01", "a page that is opened cold shows what waits, with buttons"},
+	{"C02", "each answer works without a script over a slow link, and is shown as what it is"},
+	{"C03", "an approval that did not leave is told, and not sent later"},
+	{"C07", "every request has a card, also one that nobody knows"},
+	{"C08", "when a session dies, what it asked does too"},
+	{"C09", "an odd request takes no other with it"},
+	{"C11", "questions of every form can be answered"},
+	{"C12", "a request is kept though nobody looks"},
+	{"C13", "of two answers one reaches the agent"},
+	{"C15", "a stale card answers nothing, also not the next one"},
+	{"C17", "a card stays while the network is away"},
+	{"C18", "a page of before a restart can be answered, or says why not"},
+	{"C45", "no secret is in an address"},
+	{"C46", "an open door, another site and another name get nothing"},
+	{"C51", "a denial can say why, where the agent hears it"},
+	{"C53", "a link can be made again, and ends nothing"},
+}
