@@ -48,13 +48,10 @@ func (a *Auth) SetPassword(ctx context.Context, deviceID, password string) error
 		if n := utf8.RuneCountInString(password); n < minPassword || n > maxPassword {
 			return ErrPassword
 		}
-		salt := random()[:16]
-		key, err := argon(ctx, password, salt)
-		if err != nil {
+		var err error
+		if stored, err = HashPassword(ctx, password); err != nil {
 			return err
 		}
-		stored = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
-			base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key))
 	}
 	a.keys.Lock()
 	defer a.keys.Unlock()
@@ -70,6 +67,22 @@ func (a *Auth) checkPassword(ctx context.Context, password string) error {
 	if err != nil {
 		return err
 	}
+	return CheckPassword(ctx, stored, password)
+}
+
+// HashPassword returns what to keep of a password.
+func HashPassword(ctx context.Context, password string) (stored string, err error) {
+	salt := random()[:16]
+	key, err := argon(ctx, password, salt)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key)), nil
+}
+
+// CheckPassword reports ErrBadProof if a password is not the one that is kept.
+func CheckPassword(ctx context.Context, stored, password string) error {
 	var version, memory, time, threads int
 	var rest string
 	if _, err := fmt.Sscanf(stored, "$argon2id$v=%d$m=%d,t=%d,p=%d$%s", &version, &memory, &time, &threads, &rest); err != nil {

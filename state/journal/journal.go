@@ -118,7 +118,7 @@ type Share struct {
 	TokenHash string          // of what lets guests in; the value itself is never stored
 	Session   string          // URI
 	Record    json.RawMessage // its own form; the store does not look inside
-	Frozen    json.RawMessage // the picture of one that stands still; lists leave it out
+	Frozen    json.RawMessage // the picture of one that stands still, when it is stored; see Store.Frozen
 	CreatedAt int64
 	ExpiresAt int64
 	EndedAt   int64 // when its owner ended it; 0 for not
@@ -253,12 +253,15 @@ type Store interface {
 	// PutShare stores a new share of a session that is there. It goes when its session
 	// is deleted.
 	PutShare(ctx context.Context, x Share) error
-	// Shares returns all of them, the newest first, without what is frozen.
+	// Shares returns all of them, the newest first, and Share one of them, or
+	// ErrNotFound; both without what is frozen, which Frozen returns.
 	Shares(ctx context.Context) ([]Share, error)
-	// Share returns one of them, or ErrNotFound.
 	Share(ctx context.Context, id string) (Share, error)
+	Frozen(ctx context.Context, id string) (json.RawMessage, error)
 	// ChangeShare stores the record of a known share, and when it ends.
 	ChangeShare(ctx context.Context, x Share) error
+	// EndShares ends all that can be looked at.
+	EndShares(ctx context.Context, at int64) error
 	// ViewShare counts somebody who has looked.
 	ViewShare(ctx context.Context, id string, at int64) error
 

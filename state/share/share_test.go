@@ -27,19 +27,20 @@ const key = "gh" + "p_Vb3kQ9xT2mLp8RzWn4Hc7YdJ6fGs1AeU9Kq2"
 // seen writes all that is in a picture.
 func seen(t *testing.T, v snapshot.Session) string {
 	t.Helper()
-	b, err := json.Marshal(v.State)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := string(b)
-	for uri, x := range v.Terminals.All() {
+	lines := []string{fmt.Sprintf("%+v", v.Link)}
+	add := func(uri string, x any) {
 		b, err := json.Marshal(x)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out += "\n" + uri + " " + string(b)
+		lines = append(lines, uri+" "+string(b))
 	}
-	return out + fmt.Sprintf("\n%+v", v.Link)
+	add("", v.State)
+	for uri, x := range v.Terminals.All() {
+		add(uri, x)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // session is one with these parts in a turn that is in progress.
@@ -325,4 +326,28 @@ func play(r *rand.Rand, s snapshot.Session, step int) snapshot.Session {
 		}
 	}
 	return s
+}
+
+// TestFreeze: what stands still is what it was, also after it was kept.
+func TestFreeze(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	s := session(prose("Some text with "+key+".\n"), &state.ReasoningPart{ID: "r", Content: state.NewText("Hm.\n")})
+	s.Link, s.LastEvent = state.Link{Provider: "demo", DisplayName: "Demo", Status: state.LinkUp}, 7
+	for step := range 40 {
+		s = play(r, s, step)
+	}
+	s.State.Turns[0].ResponseParts = append(s.State.Turns[0].ResponseParts, call(state.ToolCompleted, "make"))
+	is, _, _ := New(all, ada).Take(s, time.Unix(0, 0))
+	raw, err := Freeze(is)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := Thaw(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is.Link.Status, was.Link.Status = "", "" // which nobody asks of what stands still
+	if seen(t, was) != seen(t, is) || was.LastEvent != 7 {
+		t.Errorf("got\n%s\nwant\n%s", seen(t, was), seen(t, is))
+	}
 }

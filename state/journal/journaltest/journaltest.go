@@ -1042,13 +1042,21 @@ func shares(b *bench) {
 	b.must(b.ViewShare(ctx, "still", 3))
 	still.Views, still.ViewedAt = 2, 4
 	b.reopen()
+	frozen, err := b.Frozen(ctx, "still")
+	b.must(err)
+	b.equal("frozen", frozen, still.Frozen)
+	still.Frozen = nil
 	got, err := b.Share(ctx, "still")
 	b.must(err)
 	b.equal("share", got, still)
-	still.Frozen = nil
 	all, err := b.Store.Shares(ctx)
 	b.must(err)
 	b.equal("shares", all, []journal.Share{still, live})
+	b.must(b.EndShares(ctx, 6))
+	still.EndedAt = 6
+	all, err = b.Store.Shares(ctx)
+	b.must(err)
+	b.equal("shares that have ended", all, []journal.Share{still, live})
 	b.must(b.Delete(ctx, 7, other))
 	_, err = b.Share(ctx, "still")
 	b.fails(err, journal.ErrNotFound)
