@@ -139,7 +139,11 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 
 // pages returns a context that pages can be drawn in.
 func (s *Server) pages(ctx context.Context) context.Context {
-	return views.WithOwn(views.WithBase(ctx, s.BasePath), s.Own)
+	ctx = views.WithOwn(views.WithBase(ctx, s.BasePath), s.Own)
+	if s.Redactor != nil {
+		ctx = views.WithSharing(ctx)
+	}
+	return ctx
 }
 
 // onlyLook stands above every page that came over a network in the clear.
