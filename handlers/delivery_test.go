@@ -185,7 +185,7 @@ func (s *site) raw(c *http.Client, path string, headers ...string) net.Conn {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, cookie := range c.Jar.Cookies(u) {
+	for _, cookie := range c.Jar.Cookies(r.URL) {
 		r.AddCookie(cookie)
 	}
 	for i := 0; i < len(headers); i += 2 {

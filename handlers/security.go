@@ -133,6 +133,9 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 			ctx = views.WithViewOnly(ctx, onlyLook)
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
+		if c.Request().Method == http.MethodOptions {
+			return echo.ErrMethodNotAllowed // echo itself would tell which methods there are
+		}
 		return next(c)
 	}
 }

@@ -168,3 +168,24 @@ func ShareWords(s Share) string {
 
 // Title is what a session is called.
 func Title(s snapshot.Session) string { return sessionTitle(s.State) }
+
+// previewWords tell what is going to be shared.
+func previewWords(f ShareForm) string {
+	return phraseWords(termsWords(f.Terms)+", for "+lifeWords(f.Life), f.Secret)
+}
+
+// phraseWords add whether a passphrase is asked for.
+func phraseWords(words string, secret bool) string {
+	if secret {
+		words += ", after a passphrase"
+	}
+	return words
+}
+
+// ruleWords tell what was found, and by which rule.
+func ruleWords(f share.Found) string {
+	if f.Rule == string(f.Kind) {
+		return f.Rule
+	}
+	return string(f.Kind) + " · " + f.Rule
+}
