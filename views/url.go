@@ -43,6 +43,9 @@ func sessionURL(ctx context.Context, s snapshot.Session, format string, args ...
 	return URL(ctx, "/s/%s"+format, append([]string{s.ID}, args...)...)
 }
 
+// againURL is the page of a share for whom it loads by itself, which counts as no view.
+func againURL(ctx context.Context) string { return string(URL(ctx, guestOf(ctx).Base)) + "?again" }
+
 // liveURL is where the changes of a session page come from, "" for one that stands still.
 func liveURL(ctx context.Context, s snapshot.Session) string {
 	if g := guestOf(ctx); g != nil && !g.Live {
