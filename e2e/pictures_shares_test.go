@@ -50,11 +50,17 @@ func TestPicturesShares(t *testing.T) {
 	b.click(".send button")
 	b.until("a card or the end", "document.querySelector('.card form') || document.querySelector('.send button')")
 
-	a.all("share-form", func(tab *browser) { tab.goTo(session + "/share"); tab.until("the form", "document.querySelector('#label')") })
+	a.all("share-form", func(tab *browser) {
+		tab.goTo(session + "/share")
+		tab.until("the form", "document.querySelector('#label')")
+	})
 	a.all("share-preview", func(tab *browser) { tab.sharedFor(w, session, "For Grace") })
 	link := ""
 	a.all("share-made", func(tab *browser) { tab.sharedFor(w, session, "For Grace"); link = tab.madeLink(w) })
-	a.all("shares", func(tab *browser) { tab.goTo(w.base + "/shares"); tab.until("the list", "document.querySelector('.row')") })
+	a.all("shares", func(tab *browser) {
+		tab.goTo(w.base + "/shares")
+		tab.until("the list", "document.querySelector('.row')")
+	})
 	a.all("share", func(tab *browser) { tab.click(".row a"); tab.until("the share", "document.querySelector('.findings')") })
 	a.all("guest", func(tab *browser) { tab.goTo(link); tab.until("the page", "document.querySelector('.guest')") })
 	a.all("guest-top", func(tab *browser) {

@@ -35,9 +35,10 @@ var measures = []struct {
 	{"tab-50-crowd", func(b *bench) ([]row, error) { return b.tab(pace50Crowd) }},
 	{"copilot-tab", (*bench).copilotTab},
 	{"copilot-50", (*bench).copilotSessions},
-	{"viewers-100", func(b *bench) ([]row, error) { return b.viewers(100) }},
-	{"viewers-1000", func(b *bench) ([]row, error) { return b.viewers(1000) }},
-	{"viewers-5000", func(b *bench) ([]row, error) { return b.viewers(5000) }},
+	{"viewers-100", func(b *bench) ([]row, error) { return b.viewers(100, false) }},
+	{"viewers-1000", func(b *bench) ([]row, error) { return b.viewers(1000, false) }},
+	{"guests-1000", func(b *bench) ([]row, error) { return b.viewers(1000, true) }},
+	{"viewers-5000", func(b *bench) ([]row, error) { return b.viewers(5000, false) }},
 	{"stalled", (*bench).stalled},
 	{"wire", (*bench).wire},
 }

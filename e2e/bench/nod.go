@@ -47,7 +47,7 @@ func (b *bench) start(env ...string) (*nod, error) {
 	}
 	n := &nod{bench: b, dir: dir, agent: "codex"}
 	config := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(config, []byte("max_streams = 100000\n"), 0o600); err != nil { // the crowd is to be let in
+	if err := os.WriteFile(config, []byte("max_streams = 100000\nmax_guests = 100000\nmax_guests_per_address = 100000\n"), 0o600); err != nil { // the crowd is to be let in
 		return nil, err
 	}
 	n.cmd = exec.CommandContext(b.ctx, b.binary, "--listen", "127.0.0.1:0", "--data", n.data(), "--log-level", "warn", "--config", config)
@@ -207,18 +207,53 @@ func (n *nod) untilIdle(id string) error {
 
 var shownRev = regexp.MustCompile(`data-rev="([^"]*)"`)
 
-// live returns the address of the event stream that follows a session from here.
-func (n *nod) live(id string) (string, error) {
-	page, err := n.get("/s/" + id)
+// live is the stream of a page, from what the page shows.
+func (n *nod) live(path, cookie string) (string, error) {
+	_, page, err := n.ask(n.bench.ctx, path, cookie, nil)
 	if err != nil {
 		return "", err
 	}
-	m := shownRev.FindStringSubmatch(page)
+	m := shownRev.FindSubmatch(page)
 	if m == nil {
-		return "", errors.New("the session's page has no cursor")
+		return "", errors.New("the page has no cursor")
 	}
-	return "/s/" + id + "/live?since=" + url.QueryEscape(html.UnescapeString(m[1])), nil
+	return path + "/live?since=" + url.QueryEscape(html.UnescapeString(string(m[1]))), nil
 }
+
+// share makes a link to a session, follows it, and returns the path of what it leads to
+// and the cookie of a guest.
+func (n *nod) share(id string) (path, cookie string, err error) {
+	ctx := n.bench.ctx
+	res, _, err := n.ask(ctx, "/s/"+id+"/share", n.cookie, url.Values{"live": {"yes"}, "output": {"yes"}, "life": {"24h0m0s"}})
+	if err != nil {
+		return "", "", err
+	}
+	code, err := exec.CommandContext(ctx, n.bench.binary, "verify", "--data", n.data(), "--config", os.DevNull).Output()
+	if err != nil {
+		return "", "", err
+	}
+	_, page, err := n.ask(ctx, res.Header.Get("Location"), n.cookie, url.Values{"do": {"make"}, "code": {verifyCode.FindString(string(code))}})
+	if err != nil {
+		return "", "", err
+	}
+	link := shareLink.FindSubmatch(page)
+	if link == nil {
+		return "", "", errors.New("no link was made")
+	}
+	if res, _, err = n.ask(ctx, string(link[1]), "", nil); err != nil {
+		return "", "", err
+	}
+	if len(res.Cookies()) == 0 {
+		return "", "", errors.New("the link gave no cookie")
+	}
+	c := res.Cookies()[0]
+	return res.Header.Get("Location"), c.Name + "=" + c.Value, nil
+}
+
+var (
+	verifyCode = regexp.MustCompile(`[A-Z2-7]{4}-[A-Z2-7]{4}`)
+	shareLink  = regexp.MustCompile(`value="http://[^/"]*(/v/[^"]*)"`)
+)
 
 // ---- its cost ----
 

@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,7 @@ type audience struct {
 	Viewers int      `json:"viewers"`
 	Gzip    bool     `json:"gzip"`  // ask for it
 	Stall   bool     `json:"stall"` // read nothing after the headers
+	Guests  bool     `json:"-"`     // of a share of the session
 }
 
 // heard is what a crowd tells in the end, of the time since its start.
@@ -51,12 +54,20 @@ type crowd struct {
 
 // gather connects viewers to a session.
 func (n *nod) gather(id string, a audience) (*crowd, error) {
+	a.Addr = n.addr
+	path, guest := "/s/"+id, ""
 	var err error
-	if a.Path, err = n.live(id); err != nil {
+	logins := (a.Viewers + viewersPerLogin - 1) / viewersPerLogin
+	if a.Guests {
+		path, guest, err = n.share(id)
+		a.Cookies = slices.Repeat([]string{guest}, logins)
+	} else {
+		a.Cookies, err = n.logins(logins)
+	}
+	if err != nil {
 		return nil, err
 	}
-	a.Addr = n.addr
-	if a.Cookies, err = n.logins((a.Viewers + viewersPerLogin - 1) / viewersPerLogin); err != nil {
+	if a.Path, err = n.live(path, cmp.Or(guest, n.cookie)); err != nil {
 		return nil, err
 	}
 	c := &crowd{cmd: exec.CommandContext(n.bench.ctx, n.bench.self, "viewers")}
@@ -256,8 +267,8 @@ func (v *viewer) read(counting *atomic.Bool) {
 
 // ---- what is measured with them ----
 
-// viewers streams 100 updates a second to so many viewers.
-func (b *bench) viewers(count int) ([]row, error) {
+// viewers streams 100 updates a second to so many viewers, or guests of a share.
+func (b *bench) viewers(count int, guests bool) ([]row, error) {
 	const rate, perMessage = 100, 100
 	n, err := b.start()
 	if err != nil {
@@ -268,7 +279,7 @@ func (b *bench) viewers(count int) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := n.gather(id, audience{Viewers: count})
+	c, err := n.gather(id, audience{Viewers: count, Guests: guests})
 	if err != nil {
 		return nil, err
 	}
@@ -291,6 +302,9 @@ func (b *bench) viewers(count int) ([]row, error) {
 		return nil, fmt.Errorf("%d streams were ended by nod; %d frames came", h.Lost, h.Frames)
 	}
 	name := fmt.Sprint(count, " viewers, 100 updates/s: ")
+	if guests {
+		name = fmt.Sprint(count, " guests of a share, 100 updates/s: ")
+	}
 	p99 := figure(name+"age p99", h.P99, "ms")
 	perFrame := figure(name+"nod's CPU per delivery", float64(used.Microseconds())/float64(h.Frames), "us")
 	perViewer := figure(name+"memory per viewer, idle", (idle-c.before)/float64(count), "KiB")
