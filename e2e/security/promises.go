@@ -5,8 +5,7 @@ package main
 type promise struct{ number, says string }
 
 // promises are the requirements of nod's security and the cases that they come from.
-// Left out are what is for later: R25 to R31 are about sharing, R44 is about push
-// messages, R45 about releases.
+// Left out are what is for later: R44 is about push messages, R45 about releases.
 var promises = []promise{
 	{"R1", "every route needs a login, also on this machine"},
 	{"R2", "nod answers to its own names only"},
@@ -32,6 +31,13 @@ var promises = []promise{
 	{"R22", "agents see little of nod, and nothing is left of them"},
 	{"R23", "the data folder is its owner's alone"},
 	{"R24", "what would change nod or agents' rules is marked"},
+	{"R25", "who has no link learns nothing, not even whether there was one"},
+	{"R26", "a link ends by itself, and its views are counted"},
+	{"R27", "a guest can change nothing"},
+	{"R28", "secrets, names and what waits for approval stay out of what guests see"},
+	{"R29", "guests are cut when a link ends, and are bounded"},
+	{"R30", "search engines and previews of links learn nothing"},
+	{"R31", "a link takes a proof, and is recorded"},
 	{"R32", "a phone is let in from a browser that is in, and may look at first"},
 	{"R33", "tries to come in, changes and approvals are bounded"},
 	{"R34", "a proxy is believed if its owner says so"},
@@ -58,8 +64,11 @@ var promises = []promise{
 	{"C15", "a stale card answers nothing, also not the next one"},
 	{"C17", "a card stays while the network is away"},
 	{"C18", "a page of before a restart can be answered, or says why not"},
+	{"C43", "keys, paths and addresses are masked, and its owner sees it first"},
 	{"C45", "no secret is in an address"},
 	{"C46", "an open door, another site and another name get nothing"},
+	{"C47", "without sharing there is nothing of it"},
 	{"C51", "a denial can say why, where the agent hears it"},
+	{"C52", "a run is watched live by who has a link"},
 	{"C53", "a link can be made again, and ends nothing"},
 }
