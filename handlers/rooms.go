@@ -215,12 +215,9 @@ func (r *room) Count(ctx context.Context) {
 	}
 }
 
-// Live streams what changes until the share ends.
+// Live streams what changes, if anything does, until the share ends.
 func (r *room) Live(c echo.Context) error {
 	s := r.server
-	if !r.guest.Live {
-		return guests.ErrNone
-	}
 	s.outside.known(c.Request())
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
@@ -297,11 +294,11 @@ type sharedSheet struct {
 
 func (s *sharedSheet) refresh(ctx context.Context) (bool, error) {
 	r := s.room
+	is, err := r.server.Hub.Session(r.session) // which a share does not outlive
+	if err != nil {
+		return false, err
+	}
 	if r.record.Terms.Live && r.still == nil {
-		is, err := r.server.Hub.Session(r.session)
-		if err != nil {
-			return false, err
-		}
 		seen, changed, again := s.projection.Take(is, time.Now())
 		if s.again != nil {
 			s.again.Stop()

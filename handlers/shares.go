@@ -153,7 +153,7 @@ func (s *Server) makePreview(c echo.Context, session string, record shareRecord,
 	s.previews.add(id, &preview{
 		room: &room{
 			server: s, session: session, record: record, still: &seen,
-			guest: views.Guest{Base: "/previews/" + id, Live: record.Terms.Live, At: now.UnixMilli(), Until: now.Add(f.Life).UnixMilli()},
+			guest: views.Guest{Base: "/previews/" + id, Live: record.Terms.Live, Alone: true, At: now.UnixMilli(), Until: now.Add(f.Life).UnixMilli()},
 		},
 		device: device(c).ID, made: now, form: f, found: projection.Found(),
 	})

@@ -15,6 +15,7 @@ import (
 type Guest struct {
 	Base  string // path below which its pages are; no argument of URL
 	Live  bool   // else it is as it was At
+	Alone bool   // nobody has a link to it yet: it is a preview, and has no stream
 	At    int64  // when it was shared
 	Until int64  // when that ends
 }

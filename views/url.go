@@ -46,9 +46,10 @@ func sessionURL(ctx context.Context, s snapshot.Session, format string, args ...
 // againURL is the page of a share for whom it loads by itself, which counts as no view.
 func againURL(ctx context.Context) string { return string(URL(ctx, guestOf(ctx).Base)) + "?again" }
 
-// liveURL is where the changes of a session page come from, "" for one that stands still.
+// liveURL is where the changes of a session page come from, "" if it has none. That of a
+// share which stands still tells when it is over.
 func liveURL(ctx context.Context, s snapshot.Session) string {
-	if g := guestOf(ctx); g != nil && !g.Live {
+	if g := guestOf(ctx); g != nil && g.Alone {
 		return ""
 	}
 	return string(sessionURL(ctx, s, "/live"))
