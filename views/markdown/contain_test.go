@@ -105,6 +105,9 @@ func stays(t *testing.T, source string) {
 	if !slices.Equal(levels, []int{1, 3, 3, 2}) {
 		t.Errorf("headings of levels %v in\n%q", levels, whole)
 	}
+	if last := doc.LastChild(); last.PreviousSibling().Kind() != ast.KindBlockquote || last.PreviousSibling().PreviousSibling().Kind() != ast.KindFencedCodeBlock {
+		t.Errorf("the quotation is none, or more, in\n%q", whole)
+	}
 	if fences != 1 {
 		t.Errorf("the code is not what it was in\n%q", whole)
 	}
