@@ -100,7 +100,7 @@ func TestTakeawayOnPaper(t *testing.T) {
 		const found = [], body = getComputedStyle(document.body);
 		if (body.backgroundColor !== 'rgb(255, 255, 255)' || body.color !== 'rgb(0, 0, 0)') found.push(body.color + ' on ' + body.backgroundColor);
 		for (const e of document.querySelectorAll('details > :not(summary)'))
-			if (!e.closest('.plan') && !e.getBoundingClientRect().height) found.push('closed: ' + e.outerHTML.slice(0, 80));
+			if (!e.closest('.plan') && !e.checkVisibility()) found.push('closed: ' + e.outerHTML.slice(0, 80));
 		for (const e of document.querySelectorAll('pre, .lines, .label, .title, .scroll, .aside, figcaption'))
 			if (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1)
 				if (getComputedStyle(e).display !== 'inline') found.push('cut: ' + e.outerHTML.slice(0, 80));
@@ -112,5 +112,10 @@ func TestTakeawayOnPaper(t *testing.T) {
 		return [...new Set(found)];
 	})()`) {
 		t.Error(fault)
+	}
+	for _, fault := range eval[[]string](b, faults) {
+		if !strings.Contains(fault, "px to hit") { // nobody does
+			t.Error(fault)
+		}
 	}
 }
