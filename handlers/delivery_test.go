@@ -62,7 +62,7 @@ func newNumbers(t *testing.T) (*numbers, *Server) {
 func TestEditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, s := newNumbers(t)
-		f, done := s.feeds.open(t.Context(), "", true)
+		f, done := s.feeds.open(s.ownedBy(t.Context(), ""), true)
 		at, err := f.position(t.Context(), views.Cursor{})
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestBeats(t *testing.T) {
 		var streaming sync.WaitGroup
 		streaming.Go(func() {
 			c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/live", nil), rec)
-			s.streams.stream(ctx, cancel, c, "", &seat{leave: make(chan struct{})})
+			s.streams.stream(ctx, cancel, c, s.ownedBy(ctx, ""), &seat{leave: make(chan struct{})})
 		})
 		time.Sleep(4*beatEvery + time.Second)
 		synctest.Wait()
@@ -185,7 +185,7 @@ func (s *site) raw(c *http.Client, path string, headers ...string) net.Conn {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, cookie := range c.Jar.Cookies(u) {
+	for _, cookie := range c.Jar.Cookies(r.URL) {
 		r.AddCookie(cookie)
 	}
 	for i := 0; i < len(headers); i += 2 {

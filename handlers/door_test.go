@@ -72,7 +72,7 @@ func TestR1Scopes(t *testing.T) {
 	s := newSite(t)
 	looks, stale := s.looks(), s.login()
 	s.stale(stale)
-	for _, r := range routes {
+	for _, r := range everyRoute {
 		if r.path == "/logout" {
 			continue // which ends what the walk walks with
 		}
@@ -95,7 +95,7 @@ func TestR1Scopes(t *testing.T) {
 			t.Errorf("%s %s without a proof: %d %s", r.method, r.path, got.status, got.header.Get("Location"))
 		}
 	}
-	for _, r := range routes {
+	for _, r := range everyRoute {
 		if r.method == http.MethodPost && r.scope == look && r.path != "/logout" {
 			t.Errorf("POST %s is for those that may look", r.path)
 		}

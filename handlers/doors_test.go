@@ -66,7 +66,7 @@ func TestR18HeadersOfEveryRoute(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	a := s.ask(id)
-	for _, r := range routes {
+	for _, r := range everyRoute {
 		for _, path := range s.paths(r, id, a.ID) {
 			if strings.HasSuffix(r.path, "/live") && !strings.Contains(path, "none") {
 				s.stream(path, "").next("hello")
@@ -248,7 +248,7 @@ func TestR3ReadingChangesNothing(t *testing.T) {
 	}
 	before := picture()
 	ask := "?" + form(a, "accept", "seen", "yes", "confirmed", "yes", "text", "x", "title", "x", "do", "remove", "queue", "empty", "_method", "POST", "provider", "codex", "folder", "/", "prompt", "x").Encode()
-	for _, r := range routes {
+	for _, r := range everyRoute {
 		if strings.HasSuffix(r.path, "/live") {
 			continue
 		}
@@ -272,8 +272,8 @@ func TestR19NoFilesOfAgents(t *testing.T) {
 	id := s.session()
 	a := s.ask(id, func(r *state.Request) { r.Kind, r.Input, r.Diff = state.RequestFileChange, "", svg })
 	texts := 0
-	for _, r := range routes {
-		if r.method != "GET" || strings.HasSuffix(r.path, "/live") || r.path == "/static/:name" {
+	for _, r := range everyRoute {
+		if r.method != "GET" || strings.HasSuffix(r.path, "/live") || r.path == "/static/:name" || r.path == "/robots.txt" {
 			continue
 		}
 		for _, path := range s.paths(r, id, a.ID) {

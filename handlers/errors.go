@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"nod/handlers/auth"
+	"nod/handlers/guests"
 	"nod/state"
 	"nod/state/approvals"
 	"nod/state/hub"
@@ -52,6 +53,10 @@ var (
 		"Nothing was done. The connection is not encrypted, so anybody in the network could do the same with your login. Open nod over https, or through an SSH tunnel; docs/phone.md tells how."}
 	problemDirect = &userError{"past-the-proxy", http.StatusForbidden, "nod answers here to its proxy alone",
 		"This connection is not encrypted. Open nod at the address of its proxy, over https; docs/phone.md tells how."}
+	problemPreview = &userError{"preview-over", http.StatusNotFound, "This preview is over",
+		"Nothing was shared. Open the session and choose again what others may see."}
+	problemFull = &userError{"too-many", http.StatusServiceUnavailable, "Too many people look at this just now",
+		"The page shows what there was when it was loaded; load it again from time to time."}
 	problemForm = &userError{"not-a-form", http.StatusUnsupportedMediaType, "This is not how a form is sent",
 		"Post application/x-www-form-urlencoded."}
 	problemTooOften = &userError{"too-often", http.StatusTooManyRequests, "That is more than nod takes in a minute",
@@ -106,6 +111,7 @@ var known = []struct {
 	{approvals.ErrAnswers, problemAnswers},
 	{auth.ErrNoOffer, problemPair},
 	{journal.ErrNotFound, problemNoPage},
+	{guests.ErrNone, problemNoPage},
 	{state.ErrReasonLost, problemReasonLost},
 	{echo.ErrNotFound, problemNoPage},
 	{echo.ErrMethodNotAllowed, problemNoPage},

@@ -2,7 +2,9 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -41,10 +43,22 @@ type feeds struct {
 }
 
 // pageKey is what a feed draws: a session, or the inbox if id is "", for those who may
-// change something or for those who only look on.
+// change something or for those who only look on; or a share of a session, by its id.
 type pageKey struct {
 	id       string
 	viewOnly bool
+	share    string
+}
+
+// page is what the page has as its session.
+func (k pageKey) page() string { return cmp.Or(k.share, k.id) }
+
+// subject is a page that feeds can draw.
+type subject interface {
+	key() pageKey
+	// context is what its components are drawn with.
+	context(all context.Context) context.Context
+	sheet(f *feed) sheet
 }
 
 func newFeeds(s *Server) *feeds {
@@ -57,7 +71,7 @@ func newFeeds(s *Server) *feeds {
 // its own while streams are open.
 type feed struct {
 	all *feeds
-	pageKey
+	of  subject
 	ctx context.Context // what components are drawn with
 	lit chan struct{}   // holds a token when colours are ready
 
@@ -92,18 +106,40 @@ type frame struct {
 	at   views.Position
 }
 
-// open returns the feed of a session, or of the inbox, for a page or a stream that
-// somebody asks for with ctx. done must be called.
-func (fs *feeds) open(ctx context.Context, id string, stream bool) (f *feed, done func()) {
+// owned is a page of nod for those who are logged in: of a session, or the inbox if id
+// is "". why says what keeps from changing anything; "" for nothing.
+type owned struct {
+	server  *Server
+	id, why string
+}
+
+// ownedBy is the page for whoever asks with ctx.
+func (s *Server) ownedBy(ctx context.Context, id string) owned {
+	return owned{s, id, views.ViewOnly(ctx)}
+}
+
+func (o owned) key() pageKey { return pageKey{id: o.id, viewOnly: o.why != ""} }
+
+func (o owned) context(all context.Context) context.Context { return views.WithViewOnly(all, o.why) }
+
+func (o owned) sheet(f *feed) sheet {
+	if o.id == "" {
+		return &inboxSheet{server: o.server}
+	}
+	return &sessionSheet{server: o.server, id: o.id, Sheet: f.newSheet()}
+}
+
+// open returns the feed of a page, for one who loads it or for a stream. done must be
+// called.
+func (fs *feeds) open(of subject, stream bool) (f *feed, done func()) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	at := pageKey{id, views.ViewOnly(ctx) != ""}
-	f = fs.m[at]
+	f = fs.m[of.key()]
 	if f == nil {
-		f = &feed{all: fs, pageKey: at, ctx: views.WithViewOnly(fs.ctx, views.ViewOnly(ctx)), lit: make(chan struct{}, 1), next: make(chan struct{}), frames: map[views.Position]frame{}}
-		f.sheet = f.newSheet()
+		f = &feed{all: fs, of: of, ctx: of.context(fs.ctx), lit: make(chan struct{}, 1), next: make(chan struct{}), frames: map[views.Position]frame{}}
+		f.sheet = of.sheet(f)
 		f.forget = time.AfterFunc(linger, func() { fs.drop(f) })
-		fs.m[at] = f
+		fs.m[of.key()] = f
 	}
 	f.forget.Stop()
 	f.users++
@@ -138,19 +174,19 @@ func (fs *feeds) leave(f *feed, stream bool) {
 func (fs *feeds) drop(f *feed) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f.users == 0 && fs.m[f.pageKey] == f {
-		delete(fs.m, f.pageKey)
+	if f.users == 0 && fs.m[f.of.key()] == f {
+		delete(fs.m, f.of.key())
 	}
 }
 
-func (f *feed) newSheet() sheet {
-	fs := f.all
-	if f.id == "" {
-		return &inboxSheet{server: fs.server}
-	}
-	epoch := fmt.Sprintf("%s-%d", fs.server.Epoch, fs.sheets.Add(1))
-	return &sessionSheet{server: fs.server, id: f.id, Sheet: views.NewSheet(epoch, fs.colours, func() { poke(f.lit) })}
+// newSheet returns what draws a session, and has the feed look when colours are ready.
+func (f *feed) newSheet() *views.Sheet {
+	epoch := fmt.Sprintf("%s-%d", f.all.server.Epoch, f.all.sheets.Add(1))
+	return views.NewSheet(epoch, f.all.colours, f.wake)
 }
+
+// wake has the feed look whether anything is to be seen.
+func (f *feed) wake() { poke(f.lit) }
 
 // start has editions made as long as streams are open.
 func (f *feed) start() {
@@ -167,7 +203,7 @@ func (f *feed) start() {
 }
 
 func (f *feed) run(ctx context.Context) {
-	changed, done := f.all.server.Hub.Watch(f.id) // before the first look, so that nothing falls in between
+	changed, done := f.all.server.Hub.Watch(f.of.key().id) // before the first look, so that nothing falls in between
 	defer done()
 	for {
 		if f.edition() {
@@ -222,7 +258,7 @@ func (f *feed) guard(draw func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			f.sheet = f.newSheet()
+			f.sheet = f.of.sheet(f)
 		}
 	}()
 	return draw()
@@ -282,23 +318,34 @@ func (f *feed) draw(from views.Position) (frame, error) {
 	return fr, nil
 }
 
-// page draws a page of a session as it is now.
-func (fs *feeds) page(ctx context.Context, id string, of func(*views.Sheet) templ.Component) ([]byte, error) {
-	f, done := fs.open(ctx, id, false)
+// look calls f with the sheet of a page as it is now. What it draws is kept, and so
+// does not end with who asked for it.
+func (fs *feeds) look(of subject, do func(sheet) error) error {
+	f, done := fs.open(of, false)
 	defer done()
 	f.edition()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
-		return nil, f.err
+		return f.err
 	}
-	var b bytes.Buffer
-	err := f.guard(func() error { // what is drawn is kept, and so does not end with who asked for it
-		return of(f.sheet.(*sessionSheet).Sheet).Render(context.WithoutCancel(ctx), &b)
-	})
-	if err != nil {
+	err := f.guard(func() error { return do(f.sheet) })
+	if err != nil && !errors.Is(err, problemNoPage) {
 		f.fail(err)
 	}
+	return err
+}
+
+// page draws a page of a session as it is now.
+func (fs *feeds) page(ctx context.Context, id string, of func(*views.Sheet) (templ.Component, error)) ([]byte, error) {
+	var b bytes.Buffer
+	err := fs.look(fs.server.ownedBy(ctx, id), func(s sheet) error {
+		page, err := of(s.(*sessionSheet).Sheet)
+		if err != nil {
+			return err
+		}
+		return page.Render(context.WithoutCancel(ctx), &b)
+	})
 	return b.Bytes(), err
 }
 

@@ -271,7 +271,7 @@ func (f *filler) pages(t *testing.T) map[string]string {
 	draw("earlier", sheet.Earlier(1, 40))
 	draw("inbox", views.InboxPage(in, views.Cursor{}))
 	draw("archive", views.ArchivePage(in.Sessions, ""))
-	draw("delete", views.DeletePage(s))
+	draw("delete", views.DeletePage(s, 1))
 	record := views.AuditEntry{ID: 1, Who: f.value("AuditEntry.Who"), Title: f.value("AuditEntry.Title"), Address: f.value("AuditEntry.Address"), What: "request decided", Decided: filled[approvals.Approval](f)}
 	draw("audit", views.AuditPage([]views.AuditEntry{record, {Title: f.value("AuditEntry.Title")}, {What: f.value("AuditEntry.What")}, {What: views.AuditRisky, Title: f.value("AuditEntry.Title")}}, 1))
 	draw("audit entry", views.AuditEntryPage(record, []views.AuditEntry{record}))

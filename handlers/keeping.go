@@ -32,13 +32,24 @@ func (s *Server) deleteForm(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.render(c, http.StatusOK, views.DeletePage(v))
+	shares, err := s.sharesOf(c, v.ID)
+	if err != nil {
+		return err
+	}
+	return s.render(c, http.StatusOK, views.DeletePage(v, len(shares)))
 }
 
 func (s *Server) delete(c echo.Context) error {
 	id := c.Param("id")
+	shares, err := s.sharesOf(c, id)
+	if err != nil {
+		return err
+	}
 	if err := s.Hub.Delete(c.Request().Context(), id); err != nil {
 		return s.afterVerb(c, id, views.Draft{}, err)
+	}
+	for _, x := range shares { // they went with it
+		s.guestbook.cut(x)
 	}
 	s.Log.Info("a session was deleted", "session", id, "device", device(c).ID)
 	return s.goTo(c, "/")
@@ -58,10 +69,15 @@ func (s *Server) part(c echo.Context) (v snapshot.Session, turn, part int, err e
 	if v, err = s.Hub.Session(c.Param("id")); err != nil {
 		return v, 0, 0, err
 	}
+	turn, part, err = partOf(c, v)
+	return v, turn, part, err
+}
+
+func partOf(c echo.Context, v snapshot.Session) (turn, part int, err error) {
 	turn, ok1 := number(c.Param("turn"))
 	part, ok2 := number(c.Param("part"))
 	if !ok1 || !ok2 || turn >= snapshot.TurnCount(v.State) || part >= snapshot.PartCount(v.State, turn) {
-		return v, 0, 0, problemNoPage
+		return 0, 0, problemNoPage
 	}
-	return v, turn, part, nil
+	return turn, part, nil
 }

@@ -26,6 +26,11 @@ type Limits struct {
 	Changes  int // posts of one device, its answers to agents left out
 	Allows   int // answers of one device that let an agent do something; one may refuse as often as one likes
 
+	Lost int // addresses of shares that are none, from one address
+
+	Guests     int // live pages of one share
+	Neighbours int // of them, from one address
+
 	Strangers int // connections on which nobody has logged in
 	Streams   int // live pages of all devices
 	Device    int // live pages of one device
@@ -33,7 +38,7 @@ type Limits struct {
 
 // DefaultLimits are what a person does not reach: somebody who tries passwords, or
 // a page gone wild, does.
-var DefaultLimits = Limits{Door: 5, AllDoors: 30, Proofs: 5, Changes: 60, Allows: 30, Strangers: 50, Streams: 200, Device: 20}
+var DefaultLimits = Limits{Door: 5, AllDoors: 30, Proofs: 5, Changes: 60, Allows: 30, Lost: 20, Guests: 50, Neighbours: 5, Strangers: 50, Streams: 200, Device: 20}
 
 // maxBuckets bounds what is remembered of addresses and devices: some 2 MB. Of more
 // the ones that were not heard of for longest are forgotten; the bound on all
@@ -64,12 +69,17 @@ type limiter struct {
 	proofs  *buckets[string] // by device, as are the rest
 	changes *buckets[string]
 	allows  *buckets[string]
+	lost    *buckets[netip.Prefix]
+
+	phrases    *buckets[string] // by share and network
+	allPhrases *buckets[string] // by share
 }
 
 func newLimiter(l Limits) *limiter {
 	return &limiter{
 		now: time.Now, all: perMinute(l.AllDoors), logs: perMinute(maxLines), doors: newBuckets[netip.Prefix](l.Door),
 		proofs: newBuckets[string](l.Proofs), changes: newBuckets[string](l.Changes), allows: newBuckets[string](l.Allows),
+		lost: newBuckets[netip.Prefix](l.Lost), phrases: newBuckets[string](l.Door), allPhrases: newBuckets[string](l.AllDoors),
 	}
 }
 

@@ -241,7 +241,7 @@ func TestR37Bodies(t *testing.T) {
 // TestR37OtherBodies: no route but that of messages reads files, and none unpacks.
 func TestR37OtherBodies(t *testing.T) {
 	s := newSite(t)
-	for _, route := range routes {
+	for _, route := range everyRoute {
 		if route.method != http.MethodPost {
 			continue
 		}

@@ -245,7 +245,7 @@ func (p *play) browsers() {
 
 func (p *play) edition() {
 	p.say("edition")
-	f, done := p.feeds.open(p.Context(), p.id, false)
+	f, done := p.feeds.open(p.feeds.server.ownedBy(p.Context(), p.id), false)
 	defer done()
 	f.edition()
 }
@@ -264,7 +264,7 @@ func (p *play) lingered() {
 // open loads the page.
 func (p *play) open() *viewer {
 	p.say("a page is drawn")
-	page, err := p.feeds.page(p.Context(), p.id, func(s *views.Sheet) templ.Component { return s.Page(views.Draft{}) })
+	page, err := p.feeds.page(p.feeds.server.pages(p.Context()), p.id, func(s *views.Sheet) (templ.Component, error) { return s.Page(views.Draft{}), nil })
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -289,7 +289,7 @@ type viewer struct {
 }
 
 func (v *viewer) feed() *feed {
-	f, done := v.feeds.open(v.Context(), v.id, false)
+	f, done := v.feeds.open(v.feeds.server.ownedBy(v.Context(), v.id), false)
 	done()
 	return f
 }

@@ -57,7 +57,8 @@ func TestLiveWithoutTurns(t *testing.T) {
 }
 
 func (s *site) feed(id string) (*feed, func()) {
-	return s.srv.Config.Handler.(*Server).feeds.open(s.t.Context(), id, false)
+	srv := s.srv.Config.Handler.(*Server)
+	return srv.feeds.open(srv.ownedBy(s.t.Context(), id), false)
 }
 
 // command has the agent run one, with some output.

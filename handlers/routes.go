@@ -20,8 +20,10 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"nod/handlers/auth"
+	"nod/handlers/guests"
 	"nod/state"
 	"nod/state/approvals"
+	"nod/state/redact"
 	"nod/state/snapshot"
 )
 
@@ -66,14 +68,15 @@ type Agents interface {
 	Connect(ctx context.Context, key string) error
 }
 
-// Config is what a server is made of. All fields but PublicHosts, BasePath, Own
-// and TrustedProxies are needed.
+// Config is what a server is made of. All fields but PublicHosts, BasePath, Own,
+// Redactor and TrustedProxies are needed.
 type Config struct {
 	Hub         Hub
 	Agents      Agents
 	Epoch       string // of the Hub
 	Auth        *auth.Auth
 	Audit       Audit
+	Shares      Shares
 	Log         *slog.Logger
 	Port        int      // that the server listens on
 	PublicHosts []string // further values of Host that are ours
@@ -81,6 +84,8 @@ type Config struct {
 	StartFolder string   // suggested for the first session
 	Own         []string // files and folders of nod's own: a card says if a request names one
 	Limits      Limits   // the zero Limits stand for DefaultLimits
+
+	Redactor *redact.Redactor // of what guests see; nil: nothing can be shared
 
 	TrustedProxies []netip.Prefix // who may say for whom they ask, and whether over TLS
 	Exposed        bool           // the internet may lead here, without TLS: only these and this machine are answered
@@ -95,6 +100,10 @@ type Server struct {
 	feeds   *feeds
 	limiter *limiter
 	outside *strangers
+
+	guestbook guestbook
+	previews  *previews
+
 	strange atomic.Pointer[netip.Addr] // of a proxy that was met and is not trusted
 }
 
@@ -119,6 +128,7 @@ type route struct {
 var routes = []route{
 	{"GET", "/healthz", public, (*Server).health},
 	{"GET", "/static/:name", public, (*Server).static},
+	{"GET", "/robots.txt", public, (*Server).robots},
 	{"GET", "/login", public, (*Server).loginForm},
 	{"POST", "/login", public, (*Server).login},   // token, password or assertion
 	{"GET", "/join", public, (*Server).joinForm},  // what a scanned code leads to
@@ -198,7 +208,8 @@ func New(cfg Config) *Server {
 	if cfg.Limits == (Limits{}) {
 		cfg.Limits = DefaultLimits
 	}
-	s := &Server{Config: cfg, echo: echo.New(), limiter: newLimiter(cfg.Limits), outside: newStrangers(cfg.Limits.Strangers)}
+	s := &Server{Config: cfg, echo: echo.New(), limiter: newLimiter(cfg.Limits), outside: newStrangers(cfg.Limits.Strangers),
+		guestbook: guestbook{here: map[string]map[*seat]netip.Prefix{}}, previews: newPreviews()}
 	s.streams, s.feeds = newStreams(s), newFeeds(s)
 	e := s.echo
 	e.HideBanner, e.HidePort = true, true
@@ -210,6 +221,15 @@ func New(cfg Config) *Server {
 	g := e.Group(cfg.BasePath)
 	for _, r := range routes {
 		g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), s.overNetwork(r), s.limit(r.scope, r.path))
+	}
+	if cfg.Redactor != nil {
+		for _, r := range sharing {
+			g.Add(r.method, r.path, func(c echo.Context) error { return r.handle(s, c) }, s.allow(r.scope), s.overNetwork(r), s.limit(r.scope, r.path))
+		}
+		door := guests.Door{House: house{s}, BasePath: cfg.BasePath, Secure: Secure}
+		for _, r := range door.Routes() {
+			g.Add(r.Method, r.Path, r.Handle, s.allow(public), s.asGuest)
+		}
 	}
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(s.refuse(problemCrossSite))

@@ -133,13 +133,20 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 			ctx = views.WithViewOnly(ctx, onlyLook)
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
+		if c.Request().Method == http.MethodOptions {
+			return echo.ErrMethodNotAllowed // echo itself would tell which methods there are
+		}
 		return next(c)
 	}
 }
 
 // pages returns a context that pages can be drawn in.
 func (s *Server) pages(ctx context.Context) context.Context {
-	return views.WithOwn(views.WithBase(ctx, s.BasePath), s.Own)
+	ctx = views.WithOwn(views.WithBase(ctx, s.BasePath), s.Own)
+	if s.Redactor != nil {
+		ctx = views.WithSharing(ctx)
+	}
+	return ctx
 }
 
 // onlyLook stands above every page that came over a network in the clear.

@@ -129,7 +129,7 @@ func (s *Server) session(c echo.Context) error {
 }
 
 func (s *Server) showSession(c echo.Context, status int, id string, draft views.Draft) error {
-	page, err := s.feeds.page(c.Request().Context(), id, func(sheet *views.Sheet) templ.Component { return sheet.Page(draft) })
+	page, err := s.feeds.page(c.Request().Context(), id, func(sheet *views.Sheet) (templ.Component, error) { return sheet.Page(draft), nil })
 	if err != nil {
 		return err
 	}
@@ -138,16 +138,20 @@ func (s *Server) showSession(c echo.Context, status int, id string, draft views.
 
 // earlier shows what stands before a response part.
 func (s *Server) earlier(c echo.Context) error {
-	turn, ok1 := number(c.Param("turn"))
-	part, ok2 := number(c.Param("part"))
-	if !ok1 || !ok2 {
-		return problemNoPage
-	}
-	page, err := s.feeds.page(c.Request().Context(), c.Param("id"), func(sheet *views.Sheet) templ.Component { return sheet.Earlier(turn, part) })
+	page, err := s.feeds.page(c.Request().Context(), c.Param("id"), func(sheet *views.Sheet) (templ.Component, error) { return earlierPage(c, sheet) })
 	if err != nil {
 		return err
 	}
 	return c.HTMLBlob(http.StatusOK, page)
+}
+
+func earlierPage(c echo.Context, sheet *views.Sheet) (templ.Component, error) {
+	turn, ok1 := number(c.Param("turn"))
+	part, ok2 := number(c.Param("part"))
+	if !ok1 || !ok2 {
+		return nil, problemNoPage
+	}
+	return sheet.Earlier(turn, part), nil
 }
 
 func (s *Server) message(c echo.Context) error {

@@ -67,8 +67,26 @@ type streams struct {
 
 // seat is the place of a stream that stays open.
 type seat struct {
-	leave chan struct{} // closed when somebody else needs it
+	leave chan struct{} // closed when it has to be left
+	gone  bool          // for good; set before leave is closed
 	end   context.CancelFunc
+	once  sync.Once
+}
+
+func newSeat(end context.CancelFunc) *seat { return &seat{leave: make(chan struct{}), end: end} }
+
+// free takes the seat for somebody else.
+func (s *seat) free() { s.ask(false) }
+
+// goodbye ends the stream for good: what it shows is not to be seen any more.
+func (s *seat) goodbye() { s.ask(true) }
+
+func (s *seat) ask(gone bool) {
+	s.once.Do(func() {
+		s.gone = gone
+		close(s.leave)
+		time.AfterFunc(byeTimeout, s.end) // if it does not read
+	})
 }
 
 func newStreams(s *Server) *streams {
@@ -90,12 +108,11 @@ func loadAgain(c echo.Context) error {
 	return c.Blob(http.StatusOK, "text/event-stream", []byte("event: gone\ndata: -\n\n"))
 }
 
-func (s *Server) inboxLive(c echo.Context) error   { return s.streams.serve(c, "") }
-func (s *Server) sessionLive(c echo.Context) error { return s.streams.serve(c, c.Param("id")) }
+func (s *Server) inboxLive(c echo.Context) error   { return s.streams.own(c, "") }
+func (s *Server) sessionLive(c echo.Context) error { return s.streams.own(c, c.Param("id")) }
 
-// serve streams a page's changes until the browser leaves, its session ends, or
-// the server stops.
-func (t *streams) serve(c echo.Context, id string) error {
+// own streams a page's changes to who is logged in, until they are not any more.
+func (t *streams) own(c echo.Context, id string) error {
 	ctx, release := t.server.Auth.Hold(c.Request().Context(), device(c))
 	defer release()
 	// Whoever was logged out between the check of the request and Hold.
@@ -108,31 +125,48 @@ func (t *streams) serve(c echo.Context, id string) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(t.ctx, func() { time.AfterFunc(byeTimeout, cancel) })() // for a browser that does not read
-
-	zip, at, leave := t.enter(c, cancel)
+	at, leave := t.enter(c, cancel)
 	defer leave()
-	stream := func(c echo.Context) error {
-		t.stream(ctx, cancel, c, id, at)
-		return nil
-	}
-	if zip {
-		return t.gzip(stream)(c)
-	}
-	return stream(c)
+	return t.serve(ctx, cancel, c, t.server.ownedBy(c.Request().Context(), id), at)
 }
 
-// enter tells whether a stream is compressed, and gives it a seat if it may stay
-// open. A page that is opened takes the oldest one; a page that comes back, by
-// itself or because its seat was taken, only takes what is free. Where there are too
-// many, a page asks again and again.
-func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *seat, leave func()) {
+// serve streams a page's changes until the browser leaves, ctx ends, or the server
+// stops.
+func (t *streams) serve(ctx context.Context, cancel context.CancelFunc, c echo.Context, of subject, at *seat) error {
+	defer context.AfterFunc(t.ctx, func() { time.AfterFunc(byeTimeout, cancel) })() // for a browser that does not read
+	stream := func(c echo.Context) error {
+		t.stream(ctx, cancel, c, of, at)
+		return nil
+	}
+	if !t.compresses(c) {
+		return stream(c)
+	}
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.zip--
+	}()
+	return t.gzip(stream)(c)
+}
+
+// compresses reports whether a stream is compressed; then it is counted.
+func (t *streams) compresses(c echo.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if zip = t.zip < maxGzip && strings.Contains(c.Request().Header.Get("Accept-Encoding"), "gzip"); zip {
-		t.zip++
+	if t.zip >= maxGzip || !strings.Contains(c.Request().Header.Get("Accept-Encoding"), "gzip") {
+		return false
 	}
-	at = &seat{leave: make(chan struct{}), end: end}
+	t.zip++
+	return true
+}
+
+// enter gives a stream a seat if it may stay open. A page that is opened takes the
+// oldest one; a page that comes back, by itself or because its seat was taken, only
+// takes what is free. Where there are too many, a page asks again and again.
+func (t *streams) enter(c echo.Context, end context.CancelFunc) (at *seat, leave func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at = newSeat(end)
 	browser := device(c).ID
 	taken := t.open[browser]
 	if t.all >= t.server.Limits.Streams || t.each[browser] >= t.server.Limits.Device {
@@ -142,8 +176,7 @@ func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *s
 		case len(taken) < maxOpen:
 			t.open[browser] = append(taken, at)
 		case c.Request().Header.Get("Last-Event-ID") == "":
-			close(taken[0].leave)
-			time.AfterFunc(byeTimeout, taken[0].end) // if it does not read
+			taken[0].free()
 			t.open[browser] = append(taken[1:], at)
 		default:
 			at = nil
@@ -153,12 +186,9 @@ func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *s
 		t.all++
 		t.each[browser]++
 	}
-	return zip, at, func() {
+	return at, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if zip {
-			t.zip--
-		}
 		if at == nil {
 			return
 		}
@@ -175,13 +205,13 @@ func (t *streams) enter(c echo.Context, end context.CancelFunc) (zip bool, at *s
 }
 
 // stream runs one connection: r3labs writes here what the pump publishes.
-func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.Context, id string, at *seat) {
+func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.Context, of subject, at *seat) {
 	last := c.Request().Header.Get("Last-Event-ID")
 	if last == "" {
 		last = c.QueryParam("since")
 	}
 	w := &frameWriter{ctx: ctx, ResponseWriter: c.Response(), control: http.NewResponseController(c.Response()), ready: make(chan struct{}, 1)}
-	p := &pump{streams: t, name: rand.Text(), event: "parts-" + id, at: at, to: w, retry: comeBack + mathrand.N(comeBack)}
+	p := &pump{streams: t, name: rand.Text(), event: "parts-" + of.key().page(), at: at, to: w, retry: comeBack + mathrand.N(comeBack)}
 	if at == nil {
 		p.retry = askAgain
 	}
@@ -190,7 +220,7 @@ func (t *streams) stream(ctx context.Context, cancel context.CancelFunc, c echo.
 	var pumping sync.WaitGroup
 	pumping.Go(func() {
 		defer cancel()
-		f, done := t.server.feeds.open(c.Request().Context(), id, true)
+		f, done := t.server.feeds.open(of, true)
 		defer done()
 		p.run(ctx, f, views.ParseCursor(last))
 	})
@@ -250,6 +280,10 @@ func (p *pump) run(ctx context.Context, f *feed, from views.Cursor) {
 			p.send(ctx, "bye", nothing)
 			return
 		case <-p.at.leave:
+			if p.at.gone {
+				p.send(ctx, "gone", nothing)
+				return
+			}
 			p.retry = askAgain
 			p.send(ctx, "bye", nothing)
 			return

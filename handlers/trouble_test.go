@@ -31,7 +31,7 @@ func (b *brokenSheet) since(context.Context, *bytes.Buffer, views.Position) (vie
 // TestPanicInDraw: new parts are drawn by since, in the feed's goroutine.
 func TestPanicInDraw(t *testing.T) {
 	_, s := newNumbers(t)
-	f := &feed{all: s.feeds, sheet: &brokenSheet{}, next: make(chan struct{}), frames: map[views.Position]frame{}}
+	f := &feed{all: s.feeds, of: s.ownedBy(t.Context(), ""), sheet: &brokenSheet{}, next: make(chan struct{}), frames: map[views.Position]frame{}}
 	defer func() {
 		if p := recover(); p != nil {
 			t.Errorf("the process would end: %v", p)
@@ -49,7 +49,8 @@ func TestFramesOfStrangeCursors(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	for _, page := range []string{"", id} {
-		f, done := s.srv.Config.Handler.(*Server).feeds.open(t.Context(), page, false)
+		srv := s.srv.Config.Handler.(*Server)
+		f, done := srv.feeds.open(srv.ownedBy(t.Context(), page), false)
 		defer done()
 		f.edition()
 		now := f.sheet.here()

@@ -49,7 +49,7 @@ func TestR9PlainNetworkLooksOn(t *testing.T) {
 	if r := s.get(phone, "/s/"+id, overLAN); r.status != http.StatusOK || !strings.Contains(r.body, "this connection is not encrypted") || !strings.Contains(r.body, "echo hi") {
 		t.Errorf("looking on: %d\n%s", r.status, r.body)
 	}
-	for _, r := range routes {
+	for _, r := range everyRoute {
 		if r.method == http.MethodGet || slices.Contains([]string{"/login", "/logout"}, r.path) {
 			continue
 		}

@@ -15,6 +15,7 @@
 //   data-draft="id" on a form                       what is typed in it is kept
 //   data-secret in it                               but for this
 //   <input name="images">                           takes what is pasted beside it
+//   data-copy="id" on a hidden button               shown where it can copy that field
 (() => {
   'use strict';
   const doc = document;
@@ -46,6 +47,16 @@
   }
   ages();
   setInterval(ages, 1000);
+
+  // ---- copying ----
+
+  for (const b of doc.querySelectorAll('[data-copy]')) {
+    b.hidden = !navigator.clipboard;
+    on(b, 'click', async () => {
+      await navigator.clipboard.writeText(byId(b.dataset.copy).value);
+      b.textContent = 'Copied';
+    });
+  }
 
   // ---- forms: still plain posts ----
 
@@ -322,7 +333,10 @@
     s.onerror = () => {
       if (s !== source) return;
       lost();
-      if (s.readyState === 2) again(); // an answer other than 200 is final for an EventSource
+      if (s.readyState === 2) { // an answer other than 200 is final for an EventSource
+        again();
+        fetch(live.replace(/\/live$/, '')).then(r => { if (r.status === 404) location.reload(); }, () => {}); // the page is gone, too
+      }
     };
   }
 

@@ -654,11 +654,17 @@ func auditWords(e AuditEntry) string {
 		return "Answered “" + answer + "” to “" + e.Title + "”"
 	case e.What == AuditRisky:
 		return "Chose what is risky: " + e.Title
+	case e.What == AuditShared || e.What == AuditUnshared:
+		return capital(e.What) + ": " + e.Title
 	case e.Title != "":
 		return "“" + e.Title + "”: " + auditFate(e.What)
 	}
-	n := min(len(e.What), 1)
-	return strings.ToUpper(e.What[:n]) + e.What[n:]
+	return capital(e.What)
+}
+
+func capital(what string) string {
+	n := min(len(what), 1)
+	return strings.ToUpper(what[:n]) + what[n:]
 }
 
 // auditStep reports whether an entry only tells of a decision what the decision's

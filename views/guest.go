@@ -14,7 +14,7 @@ import (
 // Guest is what stands around a session that somebody looks at who may do nothing
 // else. Times are Unix milliseconds.
 type Guest struct {
-	Share string // its public id
+	Base  string // path below which its pages are; no argument of URL
 	Live  bool   // else it is as it was At
 	At    int64  // when it was shared
 	Until int64  // when that ends

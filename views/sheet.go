@@ -68,6 +68,9 @@ func (s *Sheet) Cursor() Cursor {
 	return Cursor{Epoch: s.epoch, Seq: s.view.Seq, Rev: s.view.inbox.Rev}
 }
 
+// Picture returns what the sheet shows.
+func (s *Sheet) Picture() snapshot.Session { return s.view.Session }
+
 // Shown reports whether the sheet has a picture.
 func (s *Sheet) Shown() bool { return s.edition > 0 }
 

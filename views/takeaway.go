@@ -41,7 +41,7 @@ func shown(ctx context.Context, page int) int {
 }
 
 // notTaken begin the sections of the style sheet that are about what no file has.
-var notTaken = []string{"buttons and fields", "the door", "what was found", "a row of the inbox", "composer", "settings", "what became of", "what is approved"}
+var notTaken = []string{"buttons and fields", "the door", "what was found", "a row of the inbox", "composer", "settings", "sharing", "what became of", "what is approved"}
 
 // style is the style sheet of a file: of that of the pages what it needs.
 var style = func() string {

@@ -311,7 +311,7 @@ func TestTakeawayStyle(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []string{"button", "proof", "choice", "send", "pending"} {
+	for _, c := range []string{"button", "proof", "choice", "send", "pending", "findings"} {
 		if !all[c] || ours[c] {
 			t.Errorf("there are rules for %s", c)
 		}

@@ -38,10 +38,13 @@ func URL(ctx context.Context, format string, args ...string) templ.SafeURL {
 // sessionURL is the page of a session, or of the share that is drawn, and what is below.
 func sessionURL(ctx context.Context, s snapshot.Session, format string, args ...string) templ.SafeURL {
 	if g := guestOf(ctx); g != nil {
-		return URL(ctx, "/v/%s"+format, append([]string{g.Share}, args...)...)
+		return URL(ctx, g.Base+format, args...)
 	}
 	return URL(ctx, "/s/%s"+format, append([]string{s.ID}, args...)...)
 }
+
+// againURL is the page of a share for whom it loads by itself, which counts as no view.
+func againURL(ctx context.Context) string { return string(URL(ctx, guestOf(ctx).Base)) + "?again" }
 
 // liveURL is where the changes of a session page come from, "" for one that stands still.
 func liveURL(ctx context.Context, s snapshot.Session) string {

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"nod/agentconn/copilot"
 	"nod/handlers"
 	"nod/handlers/auth"
+	"nod/state/redact"
 )
 
 // config is what the owner may set. A flag goes before the file, the file before
@@ -34,6 +37,9 @@ type config struct {
 	VerifyEvery time.Duration `toml:"verify_every"`
 	BasePath    string        `toml:"base_path"`
 	MaxStreams  int           `toml:"max_streams"`
+	Sharing     bool          `toml:"sharing"`
+	MaxGuests   int           `toml:"max_guests"`
+	MaxNear     int           `toml:"max_guests_per_address"`
 	TLSCert     string        `toml:"tls_cert"`
 	TLSKey      string        `toml:"tls_key"`
 	Proxies     []string      `toml:"trusted_proxies"`
@@ -63,8 +69,36 @@ func (c config) copilot(log *slog.Logger) copilot.Config {
 // limits returns how much nod takes.
 func (c config) limits() handlers.Limits {
 	l := handlers.DefaultLimits
-	l.Streams = c.MaxStreams
+	l.Streams, l.Guests, l.Neighbours = c.MaxStreams, c.MaxGuests, c.MaxNear
 	return l
+}
+
+// redactor returns what finds the secrets of whoever runs nod; nil if nothing may be
+// shared.
+func (c config) redactor() *redact.Redactor {
+	if !c.Sharing {
+		return nil
+	}
+	o := redact.Owner{Environment: os.Environ()}
+	o.Home, _ = os.UserHomeDir() // what is not known cannot be looked for
+	if u, err := user.Current(); err == nil {
+		o.User = u.Username
+	}
+	if name, err := os.Hostname(); err == nil {
+		o.Hosts = append(o.Hosts, name)
+	}
+	for _, s := range c.Codex.Servers {
+		if u, err := url.Parse(s.URL); err == nil {
+			o.Hosts = append(o.Hosts, u.Hostname())
+		}
+	}
+	for _, s := range c.Copilot.Servers {
+		if host, _, err := net.SplitHostPort(s.Address); err == nil {
+			o.Hosts = append(o.Hosts, host)
+		}
+	}
+	o.Hosts = slices.DeleteFunc(o.Hosts, func(h string) bool { return net.ParseIP(h) != nil }) // addresses are found without
+	return redact.New(o)
 }
 
 // trustedProxies returns the networks of trusted_proxies. The error is a sentence.
@@ -184,6 +218,9 @@ is TOML and may set:
   verify_every = "12h"           # how often one shows that it is oneself, at most half a day; what
                                  # is risky asks each time
   max_streams = 200              # live pages at once, of all browsers
+  sharing = true                 # false: no session can be shared, and no link works
+  max_guests = 50                # live pages at once of those who have one link
+  max_guests_per_address = 5     # of these, from one address
 
   [codex]
   command = "codex"              # program to start, looked up on PATH
@@ -206,7 +243,7 @@ is TOML and may set:
 // it; any other error is a sentence.
 func parse(args []string, out io.Writer) (command, argument string, cfg config, err error) {
 	cfg = config{
-		Listen: defaultListen, MaxStreams: handlers.DefaultLimits.Streams, VerifyEvery: auth.MaxVerify,
+		Listen: defaultListen, MaxStreams: handlers.DefaultLimits.Streams, Sharing: true, MaxGuests: handlers.DefaultLimits.Guests, MaxNear: handlers.DefaultLimits.Neighbours, VerifyEvery: auth.MaxVerify,
 		Data: filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "nod"),
 	}
 	cfg.Codex.Command, cfg.Copilot.Command = "codex", "copilot"
@@ -302,8 +339,10 @@ func (c *config) check() error {
 	if c.VerifyEvery <= 0 || c.VerifyEvery > auth.MaxVerify {
 		return fmt.Errorf("verify_every, “%s”, must be more than nothing and at most %s", c.VerifyEvery, auth.MaxVerify)
 	}
-	if c.MaxStreams < 1 {
-		return errors.New("max_streams must be at least 1")
+	for name, n := range map[string]int{"max_streams": c.MaxStreams, "max_guests": c.MaxGuests, "max_guests_per_address": c.MaxNear} {
+		if n < 1 {
+			return fmt.Errorf("%s must be at least 1", name)
+		}
 	}
 	if !filepath.IsAbs(c.Data) {
 		abs, err := filepath.Abs(c.Data)

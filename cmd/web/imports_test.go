@@ -35,10 +35,11 @@ var mayImport = map[string][]string{
 	"views/diff":     {},
 	"views/markdown": {},
 	"views/reveal":   {},
-	"views":          {"state", "state/approvals", "state/risk", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
+	"views":          {"state", "state/approvals", "state/risk", "state/share", "state/snapshot", "static", "views/ansi", "views/diff", "views/markdown", "views/reveal"},
 
-	"handlers/auth": {"state/journal"},
-	"handlers":      {"handlers/auth", "state", "state/approvals", "state/hub", "state/journal", "state/risk", "state/snapshot", "static", "views", "views/markdown"},
+	"handlers/auth":   {"state/journal"},
+	"handlers/guests": {}, // R27: nothing that could change anything
+	"handlers":        {"handlers/auth", "handlers/guests", "state", "state/approvals", "state/hub", "state/journal", "state/redact", "state/risk", "state/share", "state/snapshot", "static", "views", "views/markdown"},
 
 	"e2e":           {},
 	"e2e/bench":     {},

@@ -114,10 +114,13 @@ func restore(ctx context.Context, cfg config, file string, out io.Writer) error 
 		_, _ = fmt.Fprintln(out, "What was here before is in", aside+"; delete it when you are content.")
 	}
 	log := slog.New(slog.DiscardHandler)
-	if err := withJournal(ctx, cfg, log, func(store journal.Store) error { return auth.RevokeAll(ctx, store) }); err != nil {
-		return fmt.Errorf("it is restored, but browsers of that time could come in with it: end them under Devices: %w", err)
+	err = withJournal(ctx, cfg, log, func(store journal.Store) error {
+		return errors.Join(auth.RevokeAll(ctx, store), store.EndShares(ctx, time.Now().UnixMilli()))
+	})
+	if err != nil {
+		return fmt.Errorf("it is restored, but browsers and links of that time could come in with it: end them under Devices and Shared links: %w", err)
 	}
-	_, err = fmt.Fprintln(out, "Restored. Nothing that had been decided is sent again, and no browser is logged in. Start nod to see the sessions.")
+	_, err = fmt.Fprintln(out, "Restored. Nothing that had been decided is sent again, no browser is logged in, and no link to a session works. Start nod to see the sessions.")
 	return err
 }
 
@@ -349,7 +352,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger, out io.Writer) (er
 	manager.Start()
 
 	server := handlers.New(handlers.Config{
-		Hub: h, Agents: manager, Epoch: h.Epoch, Audit: store, Log: log,
+		Hub: h, Agents: manager, Epoch: h.Epoch, Audit: store, Shares: store, Log: log, Redactor: cfg.redactor(),
 		Auth: auth.New(auth.Config{Store: store, Port: at.Port, BasePath: cfg.BasePath, Secure: handlers.Secure, Private: handlers.Private, VerifyEvery: cfg.VerifyEvery}),
 		Port: at.Port, PublicHosts: cfg.PublicHosts, BasePath: cfg.BasePath, StartFolder: startFolder(), TrustedProxies: proxies, Exposed: exposed, Limits: cfg.limits(),
 		Own: []string{cfg.Data, cfg.file},
