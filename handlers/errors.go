@@ -154,7 +154,7 @@ func publicWords(err error) (string, bool) {
 // showError is the end of every error: a page for the person, the cause for the log.
 func (s *Server) showError(err error, c echo.Context) {
 	u := userErrorOf(err)
-	if u == problemInternal {
+	if u == problemInternal && c.Request().Context().Err() == nil { // else nobody waits for it any more
 		s.Log.Error("request failed", "method", c.Request().Method, "route", c.Path(), "err", err)
 	}
 	if c.Response().Committed {
@@ -177,7 +177,7 @@ func (s *Server) showError(err error, c echo.Context) {
 			back = "/s/" + v.ID
 		}
 	}
-	if err := s.render(c, u.Status, views.ProblemPage(views.Problem{Code: u.Code, Title: u.Title, Next: u.Next, Back: back})); err != nil {
+	if err := s.render(c, u.Status, views.ProblemPage(views.Problem{Code: u.Code, Title: u.Title, Next: u.Next, Back: back})); err != nil && c.Request().Context().Err() == nil {
 		s.Log.Error("an error page failed", "err", err)
 	}
 }

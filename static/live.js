@@ -335,7 +335,7 @@
       lost();
       if (s.readyState === 2) { // an answer other than 200 is final for an EventSource
         again();
-        fetch(live.replace(/\/live$/, '')).then(r => { if (r.status === 404) location.reload(); }, () => {}); // the page is gone, too
+        if (tries > 1) fetch(live.replace(/\/live$/, '')).then(r => { if (r.status === 404) location.reload(); }, () => {}); // the page is gone, too
       }
     };
   }

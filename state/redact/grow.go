@@ -16,6 +16,7 @@ type Growing struct {
 
 	text string // as it was taken last
 	from int    // what is before it does not change any more
+	end  int    // what is before it was seen while the text grew
 	done string // that, masked
 }
 
@@ -28,12 +29,13 @@ const lookBack = 2 << 10
 // has no end is held back; hurry shows of it what cannot be a part of a secret. All of a
 // text that is closed is shown.
 func (g *Growing) Take(text string, closed, hurry bool) (seen string, all bool) {
-	if closed || !strings.HasPrefix(text, g.text[:min(g.from, len(g.text))]) {
-		g.text, g.from, g.done = "", 0, ""
+	if closed || !strings.HasPrefix(text, g.text[:g.end]) {
+		g.text, g.from, g.end, g.done = "", 0, 0, ""
 	}
 	end := len(text)
 	if !closed {
-		end = g.end(text, hurry)
+		end = max(g.end, g.safe(text, hurry))
+		g.end = end
 	}
 	window := text[min(g.from, end):end]
 	found := g.find(window, closed)
@@ -56,8 +58,8 @@ func (g *Growing) find(text string, closed bool) []Finding {
 // suspect is what a secret may come after, or begins with.
 var suspect = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|dsn|salt|cookie|bearer|basic|login|machine|curl|-----|://|\b-u\b|=|["'` + "`" + `]`)
 
-// end is how much of a text may be seen that grows.
-func (g *Growing) end(text string, hurry bool) int {
+// safe is how much of a text may be seen that grows.
+func (g *Growing) safe(text string, hurry bool) int {
 	line := strings.LastIndexAny(text, "\r\n") + 1
 	if !hurry {
 		return line

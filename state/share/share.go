@@ -42,8 +42,8 @@ const maxValue = 200
 // maxFound bounds the findings that are remembered; all are masked.
 const maxFound = 1000
 
-// patience is how long a line may be without an end before what is surely no secret
-// in it is shown, and for how long a text that grew has to rest to be taken for whole.
+// patience is how long a part of a line is held back before what is surely no secret in
+// it is shown, and for how long a text that grew has to rest to be taken for whole.
 const patience = time.Second
 
 // Projection makes pictures for guests, one after the other. One goroutine at a time
@@ -477,6 +477,7 @@ type text struct {
 	growing redact.Growing
 	is      string
 	since   time.Time  // when it grew last
+	held    time.Time  // since when something of it is held back; the zero Time if nothing is
 	seen    state.Text // what guests see of it
 	whole   bool       // which is all
 }
@@ -485,14 +486,26 @@ func (t *text) take(p *Projection, is string, how how) state.Text {
 	if is != t.is {
 		t.is, t.since = is, p.now
 	}
-	rests := p.now.Sub(t.since)
-	t.growing.Redactor, t.growing.Shown = p.redactor, p.shown
-	seen, all := t.growing.Take(is, how == over || how == overtaken && rests >= patience, rests >= patience)
-	t.whole = how == over || all && how == overtaken && rests >= patience
-	if wait := patience - rests; wait > 0 && !t.whole && (!all || how == overtaken) {
-		p.wait(wait)
+	if t.held.IsZero() {
+		t.held = p.now
 	}
-	switch was := t.seen.String(); {
+	rests, was := p.now.Sub(t.since), t.seen.String()
+	t.growing.Redactor, t.growing.Shown = p.redactor, p.shown
+	seen, all := t.growing.Take(is, how == over || how == overtaken && rests >= patience, p.now.Sub(t.held) >= patience)
+	t.whole = how == over || all && how == overtaken && rests >= patience
+	switch {
+	case all:
+		t.held = time.Time{}
+	case seen != was:
+		t.held = p.now
+	}
+	if !all {
+		p.wait(patience - p.now.Sub(t.held))
+	}
+	if how == overtaken && !t.whole {
+		p.wait(patience - rests)
+	}
+	switch {
 	case t.seen.IsZero() || !strings.HasPrefix(seen, was):
 		t.seen = state.NewText(seen)
 	case len(seen) > len(was):
@@ -501,9 +514,9 @@ func (t *text) take(p *Projection, is string, how how) state.Text {
 	return t.seen
 }
 
-// wait has the session be looked at again after a time.
+// wait has the session be looked at again after a time, if that is not over.
 func (p *Projection) wait(d time.Duration) {
-	if p.again == 0 || d < p.again {
+	if d > 0 && (p.again == 0 || d < p.again) {
 		p.again = d
 	}
 }

@@ -215,14 +215,31 @@ func TestR28Growing(t *testing.T) {
 					}
 				}
 			}
+			p = New(all, ada)
 			v, _, again := p.Take(at(text), now)
-			if got := seen(t, v); strings.Contains(got, "No end") && name != "overtaken" || again == 0 && name != "overtaken" {
+			if got := seen(t, v); strings.Contains(got, "No ") || again != patience {
 				t.Errorf("again in %v: %s", again, got)
 			}
-			if got := take(t, p, at(text), now.Add(time.Second)); !strings.Contains(got, "No end") && !strings.Contains(got, `No \"`) && !strings.Contains(got, `No `) {
+			if got := take(t, p, at(text), now.Add(again)); !strings.Contains(got, "No ") || strings.Contains(got, "No end") != (name == "overtaken") {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// TestR28LongLine: a line that goes on and on is seen with a second's delay.
+func TestR28LongLine(t *testing.T) {
+	p, now, text := New(all, ada), time.Unix(0, 0), ""
+	said := map[int]int{} // length of the text by tenths of a second
+	for i := range 100 {
+		text += fmt.Sprintf("word%d ", i)
+		said[i] = len(text)
+		now = now.Add(100 * time.Millisecond)
+		v, _, _ := p.Take(session(prose(text)), now)
+		got := v.State.ActiveTurn.ResponseParts.At(0).(*state.MarkdownPart).Content.String()
+		if !strings.HasPrefix(text, got) || i > 12 && len(got) < said[i-12] {
+			t.Fatalf("after %d words a guest sees %q", i+1, got)
+		}
 	}
 }
 
