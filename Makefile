@@ -40,6 +40,7 @@ fuzz-card:
 	$(FUZZ) '^FuzzReveal$$' ./views/reveal
 fuzz-markdown:
 	$(FUZZ) '^FuzzHTML$$' ./views/markdown
+	$(FUZZ) '^FuzzContained$$' ./views/markdown
 fuzz-codex:
 	$(FUZZ) '^FuzzR20Codex$$' ./agentconn/codex
 fuzz-copilot:

@@ -161,10 +161,8 @@ func TestR3Table(t *testing.T) {
 			return http.StatusForbidden
 		case r.method == "GET":
 			return http.StatusOK
-		case r.method == "HEAD": // which is not there
+		case r.method == "HEAD" || r.method == "OPTIONS": // which are not there
 			return http.StatusNotFound
-		case r.method == "OPTIONS":
-			return http.StatusNoContent
 		case r.site == "" && (r.origin == "null" || r.origin == "http://evil.test"):
 			return http.StatusForbidden
 		case r.method != "POST":

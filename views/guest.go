@@ -1,6 +1,7 @@
 package views
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -65,13 +66,17 @@ type content struct {
 // contents are the turns that somebody has begun.
 func contents(s snapshot.Session) (lines []content) {
 	for n := max(0, snapshot.TurnCount(s.State)-maxContents); n < snapshot.TurnCount(s.State); n++ {
-		words := byItself(s, n)
-		if words == "" {
-			words = state.TitleOf(Plain(strings.TrimSpace(snapshot.Asked(s.State, n))))
-		}
-		lines = append(lines, content{n, words})
+		lines = append(lines, content{n, turnWords(s, n)})
 	}
 	return lines
+}
+
+// turnWords name a turn in one line.
+func turnWords(s snapshot.Session, n int) string {
+	if alone := byItself(s, n); alone != "" {
+		return alone
+	}
+	return cmp.Or(state.TitleOf(Plain(strings.TrimSpace(snapshot.Asked(s.State, n)))), "Without a message")
 }
 
 // turnURL is where a turn stands: on the page itself, or on one of earlier turns.

@@ -53,6 +53,13 @@ type growing interface {
 	Gap() int
 }
 
+// whole is text that does not grow, all of it.
+type whole string
+
+func (w whole) Blocks() []string { return []string{string(w)} }
+func (whole) LeftOut() int       { return 0 }
+func (whole) Gap() int           { return 0 }
+
 // here stands where the blocks go while a shell is drawn. No agent can guess it.
 var here = "<!--" + rand.Text() + "-->"
 
@@ -69,7 +76,7 @@ func (p *piece) update(ctx context.Context, s *Sheet, at snapshot.Part) {
 	case *state.ToolCallPart:
 		if v := toolOf(s.view.Session, &part.ToolCall); v.terminal != nil {
 			p.running = v.class == "run" || v.command != nil && !v.command.IsComplete
-			text = p.play(v.terminal.Output())
+			text = p.play(s, v.terminal.Output())
 		}
 	}
 	shell := rendered(ctx, responsePart(s.view.Session, at.Turn, at.Index, templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
@@ -93,6 +100,10 @@ func (p *piece) update(ctx context.Context, s *Sheet, at snapshot.Part) {
 
 // write gives a message's text to its stream.
 func (p *piece) write(s *Sheet, text string, at snapshot.Part) growing {
+	if s.file {
+		p.tag = "div"
+		return whole(markdown.Unlinked(text))
+	}
 	if p.prose == nil {
 		p.tag, p.prose = "div", markdown.NewStream(s.colours, s.wake)
 	}
@@ -103,7 +114,11 @@ func (p *piece) write(s *Sheet, text string, at snapshot.Part) growing {
 
 // play gives what a terminal has had to the screen: what is new of it, or all if
 // it was cleared.
-func (p *piece) play(output []string) growing {
+func (p *piece) play(s *Sheet, output []string) growing {
+	if s.file {
+		p.tag = "span"
+		return whole(ansi.HTML(output...))
+	}
 	more := func(i int) bool { return i < len(output) && strings.HasPrefix(output[i], p.fed[i]) }
 	last := len(p.fed) - 1 // the one that may have grown
 	if p.screen == nil || last >= 0 && !(more(last) && slices.Equal(output[:last], p.fed[:last])) {
@@ -206,6 +221,9 @@ func (p *piece) writeBlock(b *bytes.Buffer, i int, x block) {
 // result shows what a tool has returned, as a terminal would.
 func result(text string, whole templ.SafeURL) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		if inFile(ctx) {
+			return unescaped(ansi.HTML(text)).Render(ctx, w)
+		}
 		screen := ansi.NewScreen()
 		screen.Write(text)
 		for i, html := range screen.Blocks() {

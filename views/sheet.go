@@ -31,6 +31,7 @@ type Sheet struct {
 	past    []past // the last editions, oldest first
 	marks   []mark // what changed in them, oldest first
 	pieces  map[snapshot.Part]*piece
+	file    bool // it is drawn once: nothing is left out of it, and no piece kept
 }
 
 // past is an edition that pages out there may be of.
@@ -287,7 +288,7 @@ func (s *Sheet) piece(ctx context.Context, at snapshot.Part) *piece {
 		p = &piece{}
 		p.update(ctx, s, at)
 		p.date(s.drawnSince()) // it is so since the picture is
-		if s.begin.Holds(at) || p.running {
+		if !s.file && (s.begin.Holds(at) || p.running) {
 			s.pieces[at] = p
 		}
 	}

@@ -40,6 +40,7 @@ type Screen struct {
 	filter filter
 	buffer []byte // for what is let through
 	screen *terminal.Screen
+	whole  bool // nothing is left out: for HTML
 
 	blocks  []string
 	partial strings.Builder // lines that are final, of a block that is not full
@@ -62,6 +63,16 @@ func NewScreen() *Screen {
 	s.screen = screen
 	s.screen.ScrollOutFunc = s.scrolledOut
 	return s
+}
+
+// HTML is all of an output, as a Screen shows it, and nothing of it left out.
+func HTML(output ...string) string {
+	s := NewScreen()
+	s.whole = true
+	for _, text := range output {
+		s.Write(text)
+	}
+	return strings.Join(s.Blocks(), "")
 }
 
 // Write adds the next output. It may end anywhere: in a sequence, a rune, a line.
@@ -108,7 +119,7 @@ func (s *Screen) scrolledOut(line string) {
 		return
 	}
 	s.tail += len(block)
-	if s.tail < tailSize+tailStep {
+	if s.whole || s.tail < tailSize+tailStep {
 		return
 	}
 	for s.tail > tailSize {

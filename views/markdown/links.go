@@ -14,13 +14,21 @@ import (
 // renderers never see the nodes that carry it.
 var hrefKey = []byte("href")
 
+// addressKey names it on a node that becomes no a element in a document where none
+// does. An autolink's text is its address.
+var addressKey = []byte("address")
+
+// bareKey is set in the context of such a document.
+var bareKey = parser.NewContextKey()
+
 // linker decides for every link, autolink and image of a document whether it
 // becomes an a element. It does so in one pass before rendering because the
 // answer depends on the nodes around: an a element must not hold another one.
 type linker struct{}
 
-func (linker) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+func (linker) Transform(doc *ast.Document, reader text.Reader, pc parser.Context) {
 	src := reader.Source()
+	bare := pc.Get(bareKey) != nil
 	inside := false
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -41,7 +49,11 @@ func (linker) Transform(doc *ast.Document, reader text.Reader, _ parser.Context)
 		case *ast.AutoLink:
 			addr = safeURL(util.URLEscape(autoURL(n, src), false))
 		}
-		if addr != nil {
+		switch {
+		case addr == nil:
+		case bare:
+			n.SetAttribute(addressKey, addr)
+		default:
 			n.SetAttribute(hrefKey, addr)
 			inside = true
 		}
@@ -105,11 +117,16 @@ func openLink(w util.BufWriter, addr []byte) {
 func renderLink(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	addr := href(n)
 	switch {
-	case addr == nil:
-	case entering:
+	case addr != nil && entering:
 		openLink(w, addr)
-	default:
+	case addr != nil:
 		_, _ = w.WriteString("</a>")
+	case !entering:
+		if addr, ok := n.Attribute(addressKey); ok {
+			_, _ = w.WriteString(" (")
+			_, _ = w.Write(addr.([]byte))
+			_ = w.WriteByte(')')
+		}
 	}
 	return ast.WalkContinue, nil
 }
@@ -140,6 +157,9 @@ func renderImage(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.W
 		if dest := n.(*ast.Image).Destination; !n.HasChildren() && len(dest) <= maxURL {
 			_, _ = w.Write(util.EscapeHTML(dest))
 		}
+		return ast.WalkContinue, nil
+	}
+	if href(n) == nil && !n.HasChildren() { // its address is there
 		return ast.WalkContinue, nil
 	}
 	return renderLink(w, src, n, entering)

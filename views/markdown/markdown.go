@@ -42,8 +42,13 @@ var dialect = goldmark.New(
 // colours. It never fails: what is too large or too odd to render comes back as
 // escaped text in a pre element. The result is well-formed HTML in valid UTF-8.
 // Several goroutines may call it at once.
-func HTML(source string) string {
-	s := Stream{whole: true}
+func HTML(source string) string { return (&Stream{whole: true}).all(source) }
+
+// Unlinked is HTML in which nothing leads anywhere: the address of a link stands
+// behind its text.
+func Unlinked(source string) string { return (&Stream{whole: true, bare: true}).all(source) }
+
+func (s *Stream) all(source string) string {
 	s.Update(source, true)
 	if s.declined {
 		return showControls(plain(s.src))

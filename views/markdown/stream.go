@@ -29,6 +29,7 @@ type Stream struct {
 	h     *Highlighter // nil: no colours
 	wake  func()
 	whole bool // nothing is left out: for HTML
+	bare  bool // there are no links, and their addresses are text: for Unlinked
 	state
 }
 
@@ -303,6 +304,9 @@ func (s *Stream) html(src []byte, p *piece, colour bool) (string, *context) {
 		return showControls(plain(src)), nil
 	}
 	pc := newContext(s.refs, p.cells)
+	if s.bare {
+		pc.Set(bareKey, true)
+	}
 	declined := true
 	html := renderOr(src, func() (string, bool) {
 		doc := dialect.Parser().Parse(text.NewReader(src), parser.WithContext(pc))
