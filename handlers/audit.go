@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"iter"
 	"net/http"
 	"strconv"
@@ -129,20 +130,29 @@ func auditEntry(x journal.AuditEntry) views.AuditEntry {
 // auditExport sends all of it, one entry a line, as long as the device may see it.
 // A browser sees that one which was cut is not whole.
 func (s *Server) auditExport(c echo.Context) error {
+	return s.download(c, "nod-audit.jsonl", jsonLines, func(ctx context.Context, w io.Writer) error {
+		return journal.WriteAudit(w, s.Audit.Audit(ctx, 0))
+	})
+}
+
+const jsonLines = "application/jsonl; charset=utf-8"
+
+// download sends a file to keep, as long as its device is logged in.
+func (s *Server) download(c echo.Context, name, kind string, write func(context.Context, io.Writer) error) error {
 	ctx, release := s.Auth.Hold(c.Request().Context(), device(c))
 	defer release()
 	if _, err := s.Auth.Who(c.Request()); err != nil { // who was logged out before Hold
 		return problemLogin
 	}
 	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, "application/jsonl; charset=utf-8")
-	h.Set(echo.HeaderContentDisposition, `attachment; filename="nod-audit.jsonl"`)
+	h.Set(echo.HeaderContentType, kind)
+	h.Set(echo.HeaderContentDisposition, `attachment; filename="`+name+`"`)
 	c.Response().WriteHeader(http.StatusOK)
 	w := &frameWriter{ctx: ctx, ResponseWriter: c.Response(), control: http.NewResponseController(c.Response())}
 	defer w.guard()()
-	err := journal.WriteAudit(w, s.Audit.Audit(ctx, 0))
-	if err = cmp.Or(err, w.send()); err != nil {
-		s.Log.Warn("the download of the record was cut", "err", err)
+	only := struct{ io.Writer }{w} // templ would call Flush, which is for events
+	if err := cmp.Or(write(ctx, only), w.send()); err != nil {
+		s.Log.Warn("a download was cut", "file", name, "err", err)
 		panic(http.ErrAbortHandler) // or it would look whole
 	}
 	return nil

@@ -2,10 +2,12 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,8 +36,10 @@ var sharing = []route{
 	{"GET", "/previews/:preview/turns/:turn/parts/:part", operate, inPreview(guests.Room.Whole)},            // counted from 0
 	{"GET", "/previews/:preview/turns/:turn/parts/:part/files", operate, inPreview(guests.Room.Files)},      // ?from=file
 	{"GET", "/previews/:preview/turns/:turn/parts/:part/files/:file", operate, inPreview(guests.Room.File)}, // ?from=line
+	{"GET", "/previews/:preview/take/:form", operate, (*Server).takePreview},                                // form: html, md or jsonl
 	{"GET", "/shares", operate, (*Server).shares},
 	{"GET", "/shares/:share", operate, (*Server).showShare},
+	{"GET", "/shares/:share/take/:form", operate, (*Server).takeShare}, // form: html, md or jsonl
 	{"POST", "/shares/:share/end", operate, (*Server).endShare},
 	{"POST", "/shares/end", operate, (*Server).endShares},
 }
@@ -333,6 +337,47 @@ func (s *Server) showShare(c echo.Context) error {
 		slices.SortStableFunc(found, func(a, b share.Found) int { return rank[a.ID] - rank[b.ID] })
 	}
 	return s.render(c, http.StatusOK, views.SharePage(v, found, fresh))
+}
+
+func (s *Server) takePreview(c echo.Context) error {
+	p, err := s.previews.of(c.Param("preview"), device(c).ID)
+	if err != nil {
+		return err
+	}
+	return s.take(c, p.room)
+}
+
+func (s *Server) takeShare(c echo.Context) error {
+	x, err := s.Shares.Share(c.Request().Context(), c.Param("share"))
+	if err != nil {
+		return err
+	}
+	r, err := s.room(x)
+	if err != nil {
+		return err
+	}
+	return s.take(c, r)
+}
+
+// take sends what guests see as a file.
+func (s *Server) take(c echo.Context, r *room) error {
+	seen, _, err := r.picture()
+	if err != nil {
+		return err
+	}
+	at := time.Now().UnixMilli()
+	if r.still != nil || !r.guest.Live {
+		at = r.guest.At
+	}
+	switch c.Param("form") {
+	case "html":
+		return s.download(c, "session.html", "text/html; charset=utf-8", func(ctx context.Context, w io.Writer) error { return views.Takeaway(seen, at).Render(ctx, w) })
+	case "md":
+		return s.download(c, "session.md", "text/markdown; charset=utf-8", func(_ context.Context, w io.Writer) error { return views.Transcript(w, seen, at) })
+	case "jsonl":
+		return s.download(c, "session.jsonl", jsonLines, func(_ context.Context, w io.Writer) error { return share.Lines(w, seen, r.guest.Live, at) })
+	}
+	return problemNoPage
 }
 
 // endShare has nobody look any more. One that has ended meanwhile is no error.

@@ -620,3 +620,31 @@ func TestC52Attribution(t *testing.T) {
 		t.Error(page)
 	}
 }
+
+// TestTakeaway: what a guest would see comes as a file, and what they would not does
+// not, neither of a preview nor of a share.
+func TestTakeaway(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	s.said(id, "It lies in /home/ada/work.\n")
+	p := s.previewed(id)
+	_, live := s.share(id)
+	_, still := s.share(id, "live", "no")
+	for _, at := range []string{p, "/shares/" + live, "/shares/" + still} {
+		for form, kind := range map[string]string{"html": "text/html", "md": "text/markdown", "jsonl": "application/jsonl"} {
+			r := s.get(s.in, at+"/take/"+form)
+			if r.status != http.StatusOK || !strings.HasPrefix(r.header.Get("Content-Type"), kind) || r.header.Get("Content-Disposition") != `attachment; filename="session.`+form+`"` {
+				t.Errorf("%s, %s: %d %v", at, form, r.status, r.header)
+			}
+			if !strings.Contains(r.body, "/work") || strings.Contains(r.body, "/home/ada") || strings.Contains(r.body, id) {
+				t.Errorf("%s, %s: %s", at, form, r.body)
+			}
+		}
+		if r := s.get(s.in, at+"/take/exe"); r.status != http.StatusNotFound {
+			t.Errorf("%s: %d", at, r.status)
+		}
+	}
+	if r := s.get(s.in, "/shares/none/take/md"); r.status != http.StatusNotFound {
+		t.Error(r.status)
+	}
+}
