@@ -55,6 +55,7 @@ func TestPicturesShares(t *testing.T) {
 		tab.until("the form", "document.querySelector('#label')")
 	})
 	a.all("share-preview", func(tab *browser) { tab.sharedFor(w, session, "For Grace") })
+	a.all("share-preview-seen", func(tab *browser) { tab.run("document.querySelector('.seen').scrollIntoView()") })
 	link := ""
 	a.all("share-made", func(tab *browser) { tab.sharedFor(w, session, "For Grace"); link = tab.madeLink(w) })
 	a.all("shares", func(tab *browser) {
@@ -66,4 +67,11 @@ func TestPicturesShares(t *testing.T) {
 	a.all("guest-top", func(tab *browser) {
 		tab.run("document.querySelector('.contents').open = true; scrollTo(0, 0)")
 	})
+	b.goTo(session + "/share")
+	b.until("the form", "document.querySelector('#passphrase')")
+	b.fill("#passphrase", "open sesame")
+	b.click("main form button.primary")
+	b.until("the preview", "document.querySelector('.seen')")
+	link = b.madeLink(w)
+	a.all("share-lock", func(tab *browser) { tab.goTo(link); tab.until("the question", "document.querySelector('#passphrase')") })
 }
