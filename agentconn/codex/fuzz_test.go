@@ -22,8 +22,8 @@ type words struct {
 	in *bufio.Reader
 }
 
-func (w *words) read(context.Context) ([]byte, bool, error) {
-	return agentconn.ReadLine(w.in, agentconn.MaxMessage)
+func (w *words) read(context.Context) ([]byte, *agentconn.Outline, error) {
+	return agentconn.ReadLine(w.in, agentconn.MaxMessage, outlined)
 }
 
 var (

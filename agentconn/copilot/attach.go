@@ -426,7 +426,7 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 			known := c.sessions[id]
 			for _, raw := range page.Events {
 				if e, err := readEvent(raw); err != nil {
-					known.unreadable(c.recording(), raw, err)
+					known.unreadable(c.recording(), e, err)
 				} else {
 					known.take(c.recording(), e)
 				}

@@ -218,12 +218,18 @@ func (c *conn) receive(m message) {
 	c.hearing.Lock()
 	defer c.hearing.Unlock()
 	switch m.Method {
+	case "":
+		c.tellLong(m.long)
 	case "session.event":
 		var p struct {
 			SessionID string          `json:"sessionId"`
 			Event     json.RawMessage `json:"event"`
 		}
-		if json.Unmarshal(m.Params, &p) != nil {
+		err := json.Unmarshal(m.Params, &p)
+		if m.long != nil && p.SessionID == "" {
+			c.tellLong(m.long)
+		}
+		if err != nil {
 			return
 		}
 		s := c.sessions[p.SessionID]
@@ -231,8 +237,9 @@ func (c *conn) receive(m message) {
 			return // one that this link is leaving
 		}
 		e, err := readEvent(p.Event)
+		e.long = m.long
 		if err != nil {
-			s.unreadable(c.recording(), p.Event, err)
+			s.unreadable(c.recording(), e, err)
 			return
 		}
 		s.hear(c.recording(), e)
