@@ -109,7 +109,7 @@ func (o *Outline) Size() string { return fmt.Sprintf("%.1f MiB", float64(o.size)
 // approved; options are those that refuse it, if it can be refused by its id alone.
 func (o *Outline) Refusable(r state.Request, options []state.ConfirmationOption) state.Request {
 	r.Kind, r.Options = state.RequestTooLong, options
-	r.Caution = fmt.Sprintf("It is %s long, and nod reads and shows no more than %d MiB of one request, so it cannot be approved here. ", o.Size(), MaxMessage>>20)
+	r.Caution = fmt.Sprintf("It is %s long, and nod reads no more than %d MiB of one request, so it cannot be approved here. ", o.Size(), MaxMessage>>20)
 	if len(options) > 0 {
 		r.Caution += "Refuse it and ask for smaller steps, or answer it where the agent runs."
 	} else {
