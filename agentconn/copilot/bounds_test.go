@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"nod/agentconn"
 	"nod/state"
+	"nod/state/snapshot"
 )
 
 // TestR20LongMessages: what is longer than nod reads takes nothing with it, be it told
@@ -119,6 +121,52 @@ func TestR20LongRequest(t *testing.T) {
 	if l.approval("nobody") != nil {
 		t.Error("a card for what waits for nobody")
 	}
+}
+
+// TestR20LongEventOfALog: an event that is longer than nod reads does not keep a session's
+// log from being read; the page says that there was one.
+func TestR20LongEventOfALog(t *testing.T) {
+	h := newHouse(t)
+	h.session()
+	h.server.happens("5", false,
+		event1(1, "user.message", `{"messageId":"m1","content":"first","delivery":"idle"}`),
+		event1(2, "assistant.message", `{"messageId":"a","content":"`+strings.Repeat("x", agentconn.MaxMessage)+`"}`),
+		event1(3, "assistant.message", `{"messageId":"b","content":"still here"}`))
+	h.server.mu.Lock()
+	h.server.working = true
+	h.server.mu.Unlock()
+	h.server.say("session.lifecycle", map[string]any{"type": "session.updated", "sessionId": "5"})
+	v := h.until("5", "what comes after", func(v snapshot.Session) bool { return strings.Contains(shown(v), "still here") })
+	if !saysLong(v) {
+		t.Error("the page does not say that something is missing")
+	}
+}
+
+// TestR20LongEventOnDisk: so it is with the file of a session in a terminal.
+func TestR20LongEventOnDisk(t *testing.T) {
+	d := newDisk(t)
+	d.terminal("t1", event1(1, "user.message", `{"messageId":"m1","content":"first","delivery":"idle"}`),
+		event1(2, "assistant.message", `{"messageId":"a","content":"`+strings.Repeat("x", agentconn.MaxMessage)+`"}`),
+		event1(3, "permission.requested", `{"requestId":"r","x":"`+strings.Repeat("x", agentconn.MaxMessage)+`"}`),
+		event1(4, "assistant.message", `{"messageId":"b","content":"still here"}`))
+	v := d.until("t1", "what comes after", func(v snapshot.Session) bool {
+		return strings.Contains(shown(v), "still here") && len(v.Approvals) == 1
+	})
+	if !saysLong(v) {
+		t.Error("the page does not say that something is missing")
+	}
+	if r := v.Approvals[0].Request; string(r.UpstreamID) != `"r"` || len(r.Options) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// saysLong reports whether the turn in progress says that something was longer than nod
+// reads.
+func saysLong(v snapshot.Session) bool {
+	return slices.ContainsFunc(v.State.ActiveTurn.ResponseParts.Slice(), func(p state.ResponsePart) bool {
+		n, ok := p.(*state.NotificationPart)
+		return ok && strings.Contains(n.Content.Text, "longer than nod reads")
+	})
 }
 
 // TestR20WantedAnswer: a call whose answer nod reads itself ends, too.

@@ -299,6 +299,15 @@ func (c *conn) callFor(ctx context.Context, method, id string, f func(context.Co
 // errTooLong: the answer was longer than nod reads.
 var errTooLong = errors.New("copilot: an answer is longer than nod reads")
 
+// longAnswer is errTooLong with what nod has of such an answer.
+type longAnswer struct {
+	result  json.RawMessage // of its outline
+	outline *agentconn.Outline
+}
+
+func (*longAnswer) Error() string { return errTooLong.Error() }
+func (*longAnswer) Unwrap() error { return errTooLong }
+
 // probe asks the server whether it is still there.
 func (c *conn) probe(ctx context.Context) error {
 	_, err := c.client.Ping(ctx, "")

@@ -163,7 +163,7 @@ func (t *tap) passOver(r *bufio.Reader, length int64) error {
 	}
 	if w := t.taken(string(m.ID)); w != nil {
 		t.mu.Lock()
-		w.done, w.err = true, errTooLong
+		w.done, w.err = true, &longAnswer{m.Result, long}
 		t.mu.Unlock()
 	}
 	t.refuse(string(m.ID), errTooLong.Error())
