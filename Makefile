@@ -4,7 +4,7 @@ GO ?= go
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 
-.PHONY: run build generate test security fuzz fuzz-answer fuzz-card fuzz-markdown fuzz-codex fuzz-copilot vuln crash bench bench-go tools
+.PHONY: run build generate test security fuzz fuzz-answer fuzz-card fuzz-markdown fuzz-outline fuzz-codex fuzz-copilot vuln crash bench bench-go tools
 
 run: build
 	@bin/nod
