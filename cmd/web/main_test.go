@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -350,6 +351,41 @@ func TestR11RestoreLogsOut(t *testing.T) {
 	if status, at := visit(t, c, http.MethodGet, "http://127.0.0.1:"+port+"/", nil); status != http.StatusSeeOther || at != "/login" {
 		t.Errorf("a browser of that time: %d %s", status, at)
 	}
+}
+
+// TestR29RestoreEndsLinks: neither does a link to a session.
+func TestR29RestoreEndsLinks(t *testing.T) {
+	data, none, copied := filepath.Join(t.TempDir(), "data"), write(t, ""), filepath.Join(t.TempDir(), "copy")
+	args := []string{"--data", data, "--config", none}
+	r, _, _ := startNod(t, append(args, "--listen", "127.0.0.1:0")...)
+	r.stop(t)
+	with := func(do func(journal.Store) error) {
+		t.Helper()
+		store, err := journal.Open(t.Context(), data, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(do(store), store.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with(func(store journal.Store) error {
+		const uri = "ahp-session:/s"
+		begun := journal.Batch{Sessions: []journal.Session{{URI: uri, Head: json.RawMessage(`{}`)}}, Snapshots: []journal.Snapshot{{Session: uri, Data: json.RawMessage(`[]`)}}}
+		return errors.Join(store.Append(t.Context(), begun), store.PutShare(t.Context(), journal.Share{ID: "a", TokenHash: "h", Session: uri, Record: json.RawMessage(`{}`)}))
+	})
+	for _, command := range []string{"backup", "restore"} {
+		if err := run(t.Context(), append([]string{command, copied}, args...), io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with(func(store journal.Store) error {
+		x, err := store.Share(t.Context(), "a")
+		if err == nil && x.EndedAt == 0 {
+			t.Error("it can be looked at")
+		}
+		return err
+	})
 }
 
 // TestR12Verify prints a code that shows a running nod who its owner is, once.
