@@ -304,7 +304,7 @@ func Inbox(in snapshot.Inbox) templ.Component {
 				}
 			}
 		}
-		if offersSharing(ctx) {
+		if offersSharing(ctx) && len(in.Sessions)+in.Archived > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p><a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

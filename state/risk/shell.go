@@ -528,9 +528,20 @@ func (m *marker) code(text string) {
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`()[]{},;=", r) }) {
 		m.path(w, true)
 	}
+	if !writeWords.MatchString(text) {
+		return
+	}
+	for _, s := range quotedPath.FindAllStringSubmatch(text, -1) {
+		m.writes(s[1])
+	}
 }
 
 var (
+	// writeWords are those by which programs write, and quotedPath a place of its own
+	// that they name.
+	writeWords = regexp.MustCompile(`["'](?:[wax]b?\+?|rb?\+)["']|(?i:write|append|unlink|remove|rmtree|rm_rf|rm\(|rmdir|mkdir|rename|move|copy|symlink|chmod)`)
+	quotedPath = regexp.MustCompile("[\"'`]([/~][^\"'`\\s]+)[\"'`]")
+
 	webWords = regexp.MustCompile(`(?i)https?://|\burlopen\b|\burllib\b|\brequests\.|\bfetch\(|\bLWP\b|Net::HTTP`)
 	runWords = regexp.MustCompile(`(?i)\b(exec|eval|system|popen|subprocess|child_process|spawn|Function)\b`)
 )
@@ -725,6 +736,9 @@ func (m *marker) others(p program) {
 	case managers[p.name] || managers[name]:
 		if installs[first] || first == "mod" && p.has("download") {
 			m.mild(reaches, p.String())
+		}
+		if p.flag("g") || p.has("--global", "--location=global") || p.name == "yarn" && first == "global" {
+			m.add(writesOutside, p.String())
 		}
 		for _, f := range p.option('C', "--prefix", "--cwd", "--directory") {
 			m.goes(f, false)
