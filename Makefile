@@ -4,7 +4,7 @@ GO ?= go
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 
-.PHONY: run build generate test security fuzz fuzz-answer fuzz-card fuzz-markdown fuzz-codex fuzz-copilot vuln crash bench bench-go tools
+.PHONY: run build generate test security fuzz fuzz-answer fuzz-card fuzz-markdown fuzz-outline fuzz-codex fuzz-copilot vuln crash bench bench-go tools
 
 run: build
 	@bin/nod
@@ -33,13 +33,15 @@ security: tools
 # -j2 fuzz has two at a time.
 FUZZTIME ?= 30s
 FUZZ = $(GO) test -run '^$$' -parallel 1 -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -fuzz
-fuzz: fuzz-answer fuzz-card fuzz-markdown fuzz-codex fuzz-copilot
+fuzz: fuzz-answer fuzz-card fuzz-markdown fuzz-outline fuzz-codex fuzz-copilot
 fuzz-answer:
 	$(FUZZ) '^FuzzR4Digest$$' ./state/approvals
 fuzz-card:
 	$(FUZZ) '^FuzzReveal$$' ./views/reveal
 fuzz-markdown:
 	$(FUZZ) '^FuzzHTML$$' ./views/markdown
+fuzz-outline:
+	$(FUZZ) '^FuzzR20Outline$$' ./agentconn
 fuzz-codex:
 	$(FUZZ) '^FuzzR20Codex$$' ./agentconn/codex
 fuzz-copilot:

@@ -2,6 +2,7 @@ package agentconn
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func (w deadlineWriter) Write(p []byte) (int, error) {
 func (p *Process) logStderr(log *slog.Logger, r io.Reader) {
 	in := bufio.NewReader(r)
 	for {
-		line, _, err := ReadLine(in, maxStderrLine)
+		line, _, err := ReadLine(in, maxStderrLine, 0)
 		if text := strings.TrimSpace(string(line)); text != "" {
 			log.Info("agent stderr", "program", filepath.Base(p.cmd.Path), "line", text)
 			p.mu.Lock()
@@ -198,42 +199,51 @@ func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(),
 const MaxMessage = 16 << 20
 
 // ReadLine reads up to and including the next newline and returns the line
-// without it. A line longer than limit is read to its end but only its first
-// limit bytes are kept, and cut is true. err is io.EOF at the end, where a last
-// line without a newline may come with it.
-func ReadLine(r *bufio.Reader, limit int) (line []byte, cut bool, err error) {
+// without it. A line longer than limit is read to its end, but only its first
+// limit bytes are returned, and long, which else is nil, is its outline of that depth.
+// err is io.EOF at the end, where a last line without a newline may come with it.
+func ReadLine(r *bufio.Reader, limit, depth int) (line []byte, long *Outline, err error) {
 	for {
 		chunk, err := r.ReadSlice('\n')
-		if room := limit - len(line); len(chunk) > room+1 {
-			cut = true
-			chunk = chunk[:max(0, room)]
+		if room := limit - len(line); len(chunk) > room+1 || long != nil {
+			if long == nil {
+				long = &Outline{Depth: depth}
+				_, _ = long.Write(line) // it never fails
+			}
+			_, _ = long.Write(bytes.TrimSuffix(chunk, []byte("\n")))
+			chunk = chunk[:min(max(0, room), len(chunk))]
 		}
 		line = append(grown(line, len(chunk), limit), chunk...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case err == nil && !cut:
+		case err == nil && long == nil:
 			line = line[:len(line)-1]
 		}
-		return line, cut, err
+		return line, long, err
 	}
 }
 
-// ReadMessage reads to the end of r, and keeps at most limit bytes; cut says that
-// there were more.
-func ReadMessage(r io.Reader, limit int) (msg []byte, cut bool, err error) {
+// ReadMessage reads to the end of r. Of a message longer than limit only its first
+// limit bytes are returned, and long, which else is nil, is its outline of that depth.
+func ReadMessage(r io.Reader, limit, depth int) (msg []byte, long *Outline, err error) {
 	for len(msg) < limit {
 		msg = grown(msg, 512, limit)
 		n, err := r.Read(msg[len(msg):min(cap(msg), limit)])
 		msg = msg[:len(msg)+n]
 		if errors.Is(err, io.EOF) {
-			return msg, false, nil
+			return msg, nil, nil
 		} else if err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 	}
-	rest, err := io.Copy(io.Discard, r)
-	return msg, rest > 0, err
+	long = &Outline{Depth: depth}
+	_, _ = long.Write(msg) // it never fails
+	rest, err := io.Copy(long, r)
+	if rest == 0 {
+		long = nil
+	}
+	return msg, long, err
 }
 
 // grown makes room for n bytes more. It grows fourfold, up to limit, so that a message

@@ -50,6 +50,7 @@ func TestPicturesOfRequests(t *testing.T) {
 		"itemId": "c", "command": "make publish", "cwd": "/home/ada/projects/shop", "environmentId": "build-box-eu-7", "skillMetadata": object{"pathToSkillsMd": "/home/ada/.codex/skills/publish/SKILL.md"},
 		"additionalPermissions": object{"network": object{"enabled": true}, "fileSystem": object{"read": []string{"/home/ada/.ssh/known_hosts", "/etc/ssl"}, "write": []string{"/srv/www/releases"}}},
 	}, command("c", "make publish", "inProgress"))
+	show("long", "item/commandExecution/requestApproval", object{"itemId": "c", "cwd": "/home/ada/projects/shop", "command": "make " + strings.Repeat("x", 17<<20)})
 	show("network", "item/commandExecution/requestApproval", object{
 		"itemId": "c", "networkApprovalContext": object{"host": "a-registry-with-a-long-name.packages.example.org", "protocol": "https"},
 		"proposedNetworkPolicyAmendments": []object{{"host": "a-registry-with-a-long-name.packages.example.org", "action": "allow"}, {"host": "a-registry-with-a-long-name.packages.example.org", "action": "deny"}},

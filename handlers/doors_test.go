@@ -55,7 +55,7 @@ func (s *site) paths(r route, session, approval string) []string {
 	}
 	var out []string
 	for _, id := range []string{real, "none"} {
-		out = append(out, s.base+strings.NewReplacer(":id", id, ":name", "nod.css", ":turn", "0", ":part", "0", ":message", "m", ":operation", "fork", ":file", "0").Replace(r.path))
+		out = append(out, s.base+strings.NewReplacer(":id", id, ":name", "nod.css", ":turn", "0", ":part", "0", ":message", "m", ":operation", "fork", ":file", "0", ":event", "1", ":text", "0").Replace(r.path))
 	}
 	return slices.Compact(out)
 }

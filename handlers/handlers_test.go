@@ -741,6 +741,31 @@ func TestR20UnknownRequest(t *testing.T) {
 	}
 }
 
+// TestR20LongRequest shows what is known of a request that is too long, says why it cannot
+// be approved, and offers to deny it and nothing else.
+func TestR20LongRequest(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	a := s.ask(id, func(r *state.Request) {
+		r.Kind, r.Input, r.Params, r.Caution = state.RequestTooLong, "", json.RawMessage(`{"cwd":"/<b>","command":""}`), "It is 16.0 MiB long."
+	})
+	page := s.get(s.in, "/s/"+id).body
+	for _, want := range []string{"It is 16.0 MiB long", "/&lt;b&gt;", `value="decline"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the card lacks %s", want)
+		}
+	}
+	if strings.Contains(page, `value="accept"`) {
+		t.Error("it can be approved")
+	}
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "accept", "confirmed", "yes")); r.status < 400 || len(s.agent.answers) > 0 {
+		t.Errorf("%d, and %d answers", r.status, len(s.agent.answers))
+	}
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "decline", "confirmed", "yes")); r.status != http.StatusSeeOther || len(s.agent.answers) != 1 {
+		t.Errorf("%d, and %d answers", r.status, len(s.agent.answers))
+	}
+}
+
 // TestR13HiddenCharacters makes every field of a card tell what it holds.
 func TestR13HiddenCharacters(t *testing.T) {
 	s := newSite(t)

@@ -32,6 +32,7 @@ type Hub interface {
 	Since(id string, seq uint64) (snapshot.Session, []snapshot.Part, error)
 	ApprovalView(ctx context.Context, id string) (*approvals.Approval, snapshot.Session, error)
 	Watch(id string) (<-chan struct{}, func())
+	Whole(ctx context.Context, id string, w state.Whole) (string, error)
 
 	Create(ctx context.Context, n state.NewSession, prompt string) (id string, err error)
 	Send(ctx context.Context, id string, m state.Message) error
@@ -166,6 +167,7 @@ var routes = []route{
 	{"GET", "/s/:id/find", look, (*Server).find},                                    // ?q=text
 	{"GET", "/s/:id/before/:turn/:part", look, (*Server).earlier},                   // both counted from 0
 	{"GET", "/s/:id/turns/:turn/parts/:part", look, (*Server).whole},                // counted from 0
+	{"GET", "/s/:id/texts/:event/:text", look, (*Server).text},                      // see state.Whole
 	{"GET", "/s/:id/turns/:turn/parts/:part/files", look, (*Server).partFiles},      // ?from=file
 	{"GET", "/s/:id/turns/:turn/parts/:part/files/:file", look, (*Server).partFile}, // ?from=line
 

@@ -18,6 +18,7 @@ const (
 	RequestTool        RequestKind = "tool"        // to run a tool of some server with Details
 	RequestQuestion    RequestKind = "question"    // answers to Questions
 	RequestElsewhere   RequestKind = "elsewhere"   // what only another program can give; Caution tells which
+	RequestTooLong     RequestKind = "tooLong"     // more than nod reads: Params are its outline
 	RequestUnknown     RequestKind = "unknown"     // nobody knows; only Params tell
 )
 

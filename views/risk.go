@@ -46,6 +46,15 @@ func forLargeScreens(r state.Request) bool {
 	return len(texts) > maxSmallBytes || lines > maxSmallLines
 }
 
+// shownOf is what a card shows of a text of a request: all of it, unless the request is
+// too long to be approved.
+func shownOf(r state.Request, text string) string {
+	if len(r.Params) > approvals.MaxRequest {
+		return first(text, maxRaw)
+	}
+	return text
+}
+
 // A session asks a lot if more wait than anybody looks at one by one, or so many
 // came within a minute.
 const (

@@ -202,6 +202,12 @@ func metaWord(m state.Meta, key string) (word string) {
 	return word
 }
 
+// wholeOf says where all of a text is that a note stands for.
+func wholeOf(p *state.NotificationPart) (w state.Whole) {
+	_ = json.Unmarshal(p.Meta[state.WholeKey], &w) // nod has written it
+	return w
+}
+
 // contextWords tell how full a model's context is.
 func contextWords(s *state.Session) string {
 	var c struct{ Tokens, Window int64 }

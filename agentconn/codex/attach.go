@@ -144,7 +144,7 @@ func (th *thread) remember(st *state.Session) {
 	for _, t := range st.Turns {
 		th.past[t.ID] = true
 	}
-	th.plan = json.RawMessage(st.Meta["nod.plan"])
+	_ = json.Unmarshal(st.Meta["nod.plan"], &th.plan)       // none if there is none
 	_ = json.Unmarshal(st.Meta["nod.planWhy"], &th.planWhy) // "" if there is none
 	_ = json.Unmarshal(st.Meta["nod.context"], &th.context) // none
 }

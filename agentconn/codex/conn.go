@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -51,10 +50,7 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return fmt.Sprintf("codex: %s (%d)", e.Message, e.Code) }
 
-// answerID finds the id of an answer that was too long to be read.
-var answerID = regexp.MustCompile(`^\{"id":(\d+),"result":`)
-
-// errTooLong stands for such an answer.
+// errTooLong stands for an answer that was too long to be read.
 var errTooLong = &rpcError{Message: "the answer is longer than nod reads"}
 
 // overloaded is the code of a server that wants to be asked again later.
@@ -265,19 +261,25 @@ func askVersion(ctx context.Context, w wire) (string, error) {
 func (c *conn) read(ctx context.Context) (rubbish string, err error) {
 	spoke, odd := false, 0
 	for {
-		line, cut, err := c.wire.read(ctx)
+		line, long, err := c.wire.read(ctx)
 		if len(line) > 0 {
 			var m message
-			if id := answerID.FindSubmatch(line); cut && id != nil {
-				c.answered(message{ID: id[1], Error: errTooLong})
-			} else if cut || json.Unmarshal(line, &m) != nil || (m.Method == "" && m.ID == nil) {
-				c.log.Warn("a line that is no message", "bytes", len(line), "cut", cut, "start", plain.Shorten(string(line[:min(len(line), 200)]), 200))
-				if odd++; !spoke && (cut || odd > bannerLines) && rubbish == "" {
+			said := line
+			if long != nil {
+				said = long.Bytes()
+			}
+			if json.Unmarshal(said, &m) != nil || (m.Method == "" && m.ID == nil) {
+				c.log.Warn("a line that is no message", "bytes", len(line), "cut", long != nil, "start", plain.Shorten(string(line[:min(len(line), 200)]), 200))
+				if odd++; !spoke && (long != nil || odd > bannerLines) && rubbish == "" {
 					rubbish = printable(string(line[:min(len(line), 400)]))
 					c.stop()
 				}
+				if long != nil {
+					c.tellLong(ctx, m, long)
+				}
+			} else if spoke = true; long != nil {
+				c.receiveLong(ctx, m, long)
 			} else {
-				spoke = true
 				c.receive(ctx, m, line)
 			}
 		}
@@ -290,7 +292,7 @@ func (c *conn) read(ctx context.Context) (rubbish string, err error) {
 func (c *conn) receive(ctx context.Context, m message, line []byte) {
 	switch {
 	case m.Method != "" && m.ID != nil:
-		c.serverRequest(ctx, m)
+		c.serverRequest(ctx, m, nil)
 	case m.Method != "":
 		c.notification(ctx, m, line)
 	default:

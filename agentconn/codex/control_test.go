@@ -29,12 +29,12 @@ type answerer struct {
 	held  []string // ids of calls that wait for an answer
 }
 
-func (s *answerer) read(ctx context.Context) ([]byte, bool, error) {
+func (s *answerer) read(ctx context.Context) ([]byte, *agentconn.Outline, error) {
 	select {
 	case line := <-s.out:
-		return []byte(line), false, nil
+		return []byte(line), nil, nil
 	case <-ctx.Done():
-		return nil, false, io.EOF
+		return nil, nil, io.EOF
 	}
 }
 

@@ -22,8 +22,8 @@ type words struct {
 	in *bufio.Reader
 }
 
-func (w *words) read(context.Context) ([]byte, bool, error) {
-	return agentconn.ReadLine(w.in, agentconn.MaxMessage)
+func (w *words) read(context.Context) ([]byte, *agentconn.Outline, error) {
+	return agentconn.ReadLine(w.in, agentconn.MaxMessage, outlined)
 }
 
 var (
@@ -50,6 +50,7 @@ func FuzzR20Codex(f *testing.F) {
 		})
 	}
 	f.Add([]byte(askCommand+"\n"+`{"method":"item/new/request","id":4,"params":{"threadId":"th"}}`), uint64(0))
+	f.Add([]byte(`{"method":"turn/plan/updated","params":{"threadId":"th","turnId":"tu","plan":[{"step":"a","status":"pending","status":"x"}]}}`), uint64(0))
 	f.Add([]byte(`{"method":"item/started","params":{"threadId":"th","turnId":"tu","item":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)+`}}`), uint64(0))
 	f.Fuzz(func(t *testing.T, said []byte, seed uint64) {
 		for i := range uint64(8) {

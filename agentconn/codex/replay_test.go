@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"nod/agentconn"
 	"nod/agentconn/agenttest"
 	"nod/state"
 	"nod/state/approvals"
@@ -68,8 +69,8 @@ func newStage(t *testing.T) *stage {
 // paper is a wire that keeps what is written to it.
 type paper struct{ strings.Builder }
 
-func (p *paper) read(context.Context) ([]byte, bool, error) { return nil, false, io.EOF }
-func (p *paper) end() (error, string)                       { return nil, "" }
+func (p *paper) read(context.Context) ([]byte, *agentconn.Outline, error) { return nil, nil, io.EOF }
+func (p *paper) end() (error, string)                                     { return nil, "" }
 func (p *paper) write(_ context.Context, msg []byte) error {
 	_, err := p.Write(append(msg, '\n'))
 	return err

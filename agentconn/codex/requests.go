@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"nod/agentconn"
 	"nod/agentconn/plain"
 	"nod/state"
 )
@@ -118,8 +119,20 @@ type legacyChange struct {
 	MovePath    string `json:"move_path"`
 }
 
-// serverRequest turns a request of Codex into one that waits for a person.
-func (c *conn) serverRequest(ctx context.Context, m message) {
+// refusals are the answers that refuse a request by its id. What is not here can only be
+// answered by who has read it.
+var refusals = map[string][]state.ConfirmationOption{
+	"item/commandExecution/requestApproval": approvalOptions("")[2:],
+	"item/fileChange/requestApproval":       approvalOptions("")[2:],
+	"item/permissions/requestApproval":      approvalOptions("")[2:3],
+	"mcpServer/elicitation/request":         approvalOptions("")[2:3],
+	"execCommandApproval":                   legacyOptions("")[2:],
+	"applyPatchApproval":                    legacyOptions("")[2:],
+}
+
+// serverRequest turns a request of Codex into one that waits for a person. Of one that
+// is longer than nod reads, m is the outline, and long says how long; else that is nil.
+func (c *conn) serverRequest(ctx context.Context, m message, long *agentconn.Outline) {
 	var p requestParams
 	readable := json.Unmarshal(m.Params, &p) == nil
 	if !readable { // for the thread alone
@@ -147,6 +160,11 @@ func (c *conn) serverRequest(ctx context.Context, m message) {
 		}
 		if p.Environment != "local" {
 			r.Environment = p.Environment
+		}
+		if long != nil {
+			r.Title = "Codex asks something that is too long to be shown"
+			c.askFree(ctx, th, long.Refusable(r, refusals[m.Method]))
+			continue
 		}
 		if known, ok := requests[m.Method]; readable && ok && known.ask(c, ctx, th, p, r) {
 			continue

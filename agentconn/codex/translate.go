@@ -8,8 +8,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"nod/agentconn/plain"
 	"nod/state"
 )
@@ -28,7 +26,7 @@ type thread struct {
 	usage   tokens          // of the turn in progress
 	items   map[string]*item
 	tools   map[string]json.RawMessage // ids of the requests to run a tool, by call
-	plan    json.RawMessage
+	plan    []planStep
 	planWhy string
 	context fullness
 	model   string
@@ -84,7 +82,7 @@ type params struct {
 	ContentIndex int             `json:"contentIndex"`
 	Item         wireItem        `json:"item"`
 	Turn         wireTurn        `json:"turn"`
-	Plan         json.RawMessage `json:"plan"`
+	Plan         []planStep      `json:"plan"`
 	Explanation  string          `json:"explanation"` // of a plan
 	RequestID    json.RawMessage `json:"requestId"`
 	Message      string          `json:"message"` // of a call's progress
@@ -298,10 +296,16 @@ func (th *thread) finished(turn, item string) state.Source {
 	return state.Source{Epoch: th.id, ID: turn + "/" + item + "/done"}
 }
 
+// planStep is a TurnPlanStep.
+type planStep struct {
+	Step   string `json:"step"`
+	Status string `json:"status"`
+}
+
 func (th *thread) meta() state.Meta {
 	m := state.Meta{}
 	if th.plan != nil {
-		m["nod.plan"] = jsontext.Value(th.plan)
+		m["nod.plan"] = plain.Value(th.plan)
 	}
 	if th.planWhy != "" {
 		m["nod.planWhy"] = plain.Value(th.planWhy)

@@ -20,12 +20,15 @@ const (
 	dialTimeout = 5 * time.Second
 	// writeTimeout bounds a write to a server that does not read.
 	writeTimeout = 10 * time.Second
+	// outlined is how deep the words lie that say who asks what.
+	outlined = 2
 )
 
 // wire carries messages to and from a server.
 type wire interface {
-	// read returns the next message. One that is longer than MaxMessage is cut.
-	read(ctx context.Context) (msg []byte, cut bool, err error)
+	// read returns the next message. Of one that is longer than MaxMessage it is the
+	// begin, and long is its outline; else that is nil.
+	read(ctx context.Context) (msg []byte, long *agentconn.Outline, err error)
 	write(ctx context.Context, msg []byte) error
 	// end waits until everything of the wire is gone, after read has failed and ctx
 	// has ended. It returns how the server ended and its last words, where that is
@@ -60,8 +63,8 @@ func (c *conn) child(ctx context.Context, path, why string) (dialled, error) {
 	return dialled{wire: &stdio{p, bufio.NewReaderSize(p.Stdout, 64<<10)}, epoch: rand.Text(), ends: why}, nil
 }
 
-func (s *stdio) read(context.Context) ([]byte, bool, error) {
-	return agentconn.ReadLine(s.in, agentconn.MaxMessage)
+func (s *stdio) read(context.Context) ([]byte, *agentconn.Outline, error) {
+	return agentconn.ReadLine(s.in, agentconn.MaxMessage, outlined)
 }
 
 func (s *stdio) write(_ context.Context, msg []byte) error {
@@ -142,12 +145,12 @@ func dialWith(ctx context.Context, t *http.Transport, address, token string) (di
 // stay follows no redirect: the owner has said where nod may link to.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-func (w web) read(ctx context.Context) ([]byte, bool, error) {
+func (w web) read(ctx context.Context) ([]byte, *agentconn.Outline, error) {
 	_, r, err := w.Reader(ctx)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	return agentconn.ReadMessage(r, agentconn.MaxMessage)
+	return agentconn.ReadMessage(r, agentconn.MaxMessage, outlined)
 }
 
 func (w web) write(ctx context.Context, msg []byte) error {

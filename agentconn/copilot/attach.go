@@ -426,7 +426,7 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 			known := c.sessions[id]
 			for _, raw := range page.Events {
 				if e, err := readEvent(raw); err != nil {
-					known.unreadable(c.recording(), raw, err)
+					known.unreadable(c.recording(), e, err)
 				} else {
 					known.take(c.recording(), e)
 				}
@@ -436,14 +436,39 @@ func (c *conn) readLog(ctx context.Context, id string) error {
 			}
 			return nil
 		})
-		if errors.Is(err, errTooLong) && most > 1 {
-			most /= 10
-			continue
+		var long *longAnswer
+		if errors.As(err, &long) {
+			if most > 1 {
+				most /= 10
+				continue
+			}
+			err = c.skipEvent(id, long, &cursor, &more)
+			most = pageEvents
 		}
 		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// skipEvent goes on after an event of a log that is longer than nod reads, and says so.
+func (c *conn) skipEvent(id string, long *longAnswer, cursor *string, more *bool) error {
+	var page struct {
+		Cursor  string `json:"cursor"`
+		HasMore bool   `json:"hasMore"`
+	}
+	if err := json.Unmarshal(long.result, &page); err != nil || page.Cursor == "" || page.Cursor == *cursor {
+		return errors.Join(long, err)
+	}
+	*cursor, *more = page.Cursor, page.HasMore
+	c.alone(func() {
+		known := c.sessions[id]
+		known.tellLong(c.recording(), long.outline)
+		if !*more {
+			known.caughtUp(c.recording())
+		}
+	})
 	return nil
 }
 

@@ -218,12 +218,18 @@ func (c *conn) receive(m message) {
 	c.hearing.Lock()
 	defer c.hearing.Unlock()
 	switch m.Method {
+	case "":
+		c.tellLong(m.long)
 	case "session.event":
 		var p struct {
 			SessionID string          `json:"sessionId"`
 			Event     json.RawMessage `json:"event"`
 		}
-		if json.Unmarshal(m.Params, &p) != nil {
+		err := json.Unmarshal(m.Params, &p)
+		if m.long != nil && p.SessionID == "" {
+			c.tellLong(m.long)
+		}
+		if err != nil {
 			return
 		}
 		s := c.sessions[p.SessionID]
@@ -231,8 +237,9 @@ func (c *conn) receive(m message) {
 			return // one that this link is leaving
 		}
 		e, err := readEvent(p.Event)
+		e.long = m.long
 		if err != nil {
-			s.unreadable(c.recording(), p.Event, err)
+			s.unreadable(c.recording(), e, err)
 			return
 		}
 		s.hear(c.recording(), e)
@@ -291,6 +298,15 @@ func (c *conn) callFor(ctx context.Context, method, id string, f func(context.Co
 
 // errTooLong: the answer was longer than nod reads.
 var errTooLong = errors.New("copilot: an answer is longer than nod reads")
+
+// longAnswer is errTooLong with what nod has of such an answer.
+type longAnswer struct {
+	result  json.RawMessage // of its outline
+	outline *agentconn.Outline
+}
+
+func (*longAnswer) Error() string { return errTooLong.Error() }
+func (*longAnswer) Unwrap() error { return errTooLong }
 
 // probe asks the server whether it is still there.
 func (c *conn) probe(ctx context.Context) error {

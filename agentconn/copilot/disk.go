@@ -312,11 +312,11 @@ func (w *watcher) follow(ctx context.Context, id string) {
 		return
 	}
 	over := f.session.caught() && holder(sessionFolder(id)) != f.pid // before the last of it is read
-	err := f.log.read(func(line []byte) {
-		if e, err := readEvent(line); err == nil {
+	err := f.log.read(func(e event, err error) {
+		if err == nil {
 			f.session.take(ctx, e)
 		} else {
-			f.session.unreadable(ctx, line, err)
+			f.session.unreadable(ctx, e, err)
 		}
 	})
 	switch {
@@ -364,16 +364,16 @@ type logFile struct {
 	path string
 	file *os.File
 	in   *bufio.Reader
-	at   int64  // bytes that were read
-	part []byte // of a line that is not all there yet
-	skip bool   // the rest of a line that is too long
+	at   int64              // bytes that were read
+	part []byte             // of a line that is not all there yet
+	long *agentconn.Outline // of such a line, once it is longer than nod reads
 }
 
 // errReplaced: it is another file now, or shorter than what was read of it.
 var errReplaced = errors.New("copilot: a session's file was replaced")
 
-// read hands over the lines that have come. It returns nil at their end.
-func (l *logFile) read(line func([]byte)) error {
+// read hands over the events that have come. It returns nil at their end.
+func (l *logFile) read(hear func(event, error)) error {
 	if l.file == nil {
 		f, err := openFile(l.path)
 		if err != nil {
@@ -391,17 +391,28 @@ func (l *logFile) read(line func([]byte)) error {
 	for {
 		chunk, err := l.in.ReadSlice('\n')
 		l.at += int64(len(chunk))
-		if l.skip = l.skip || len(l.part)+len(chunk) > agentconn.MaxMessage; l.skip {
+		if l.long == nil && len(l.part)+len(chunk) > agentconn.MaxMessage {
+			l.long = &agentconn.Outline{Depth: outlined - 2} // the event lies that deep in a message
+			_, _ = l.long.Write(l.part)                      // it never fails
 			l.part = nil
+		}
+		if l.long != nil {
+			_, _ = l.long.Write(chunk)
 		} else {
 			l.part = append(l.part, chunk...)
 		}
 		switch {
 		case err == nil:
-			if text := l.part; !l.skip && len(strings.TrimSpace(string(text))) > 0 {
-				line(text)
+			text := l.part
+			if l.long != nil {
+				text = l.long.Bytes()
 			}
-			l.part, l.skip = nil, false
+			if l.long != nil || len(strings.TrimSpace(string(text))) > 0 {
+				e, err := readEvent(text)
+				e.long = l.long
+				hear(e, err)
+			}
+			l.part, l.long = nil, nil
 		case errors.Is(err, io.EOF):
 			return nil
 		case !errors.Is(err, bufio.ErrBufferFull):
@@ -476,8 +487,8 @@ func (r *room) recallFromDisk(ctx context.Context, id string) error {
 	}
 	log := &logFile{path: filepath.Join(sessionFolder(id), "events.jsonl")}
 	defer log.close()
-	err = log.read(func(line []byte) {
-		if e, err := readEvent(line); err == nil && ctx.Err() == nil {
+	err = log.read(func(e event, err error) {
+		if err == nil && ctx.Err() == nil {
 			s.take(ctx, e)
 		}
 	})

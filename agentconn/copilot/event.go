@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"nod/agentconn"
 )
 
 // event is a session event (schema SessionEvent): what a session says in a live
@@ -16,7 +18,8 @@ type event struct {
 	Ephemeral bool            `json:"ephemeral"` // it is in no file
 	Data      json.RawMessage `json:"data"`
 
-	raw json.RawMessage
+	raw  json.RawMessage
+	long *agentconn.Outline // of which this was read, because the event is too long; else nil
 }
 
 // readEvent reads an event, and keeps it as it came.

@@ -91,13 +91,16 @@ func (a *agent) unknownEvent(ctx context.Context, e event) {
 
 // unreadable keeps an event that cannot be read at all, unless the vendor's prompts
 // may be in it.
-func (s *session) unreadable(ctx context.Context, raw json.RawMessage, err error) {
-	var e struct {
+func (s *session) unreadable(ctx context.Context, e event, err error) {
+	var is struct {
 		Type string `json:"type"`
 	}
-	typed := json.Unmarshal(raw, &e) == nil && e.Type != ""
-	s.room.log.Warn("an event that cannot be read", "session", s.id, "type", plain.Shorten(e.Type, 80), "err", err)
-	if typed && (event{Type: e.Type}).mayBeShared() {
-		s.room.sink.Opaque(ctx, s.main.uri, raw)
+	typed := json.Unmarshal(e.raw, &is) == nil && is.Type != ""
+	s.room.log.Warn("an event that cannot be read", "session", s.id, "type", plain.Shorten(is.Type, 80), "err", err)
+	switch {
+	case e.long != nil:
+		s.tellLong(ctx, e.long)
+	case typed && (event{Type: is.Type}).mayBeShared():
+		s.room.sink.Opaque(ctx, s.main.uri, e.raw)
 	}
 }

@@ -122,6 +122,7 @@ func (s *server) result(m message) any {
 	var p struct {
 		SessionID string `json:"sessionId"`
 		Cursor    string `json:"cursor"`
+		Max       int    `json:"max"`
 		Mode      string `json:"mode"`
 		ModelID   string `json:"modelId"`
 		ID        string `json:"id"`
@@ -192,7 +193,9 @@ func (s *server) result(m message) any {
 	case "session.eventLog.read":
 		from := 0
 		_, _ = fmt.Sscan(p.Cursor, &from) // from the begin without one
-		return map[string]any{"events": append([]json.RawMessage{}, log[min(from, len(log)):]...), "cursor": fmt.Sprint(len(log)), "hasMore": false, "cursorStatus": "ok"}
+		from = min(from, len(log))
+		to := min(from+p.Max, len(log))
+		return map[string]any{"events": append([]json.RawMessage{}, log[from:to]...), "cursor": fmt.Sprint(to), "hasMore": to < len(log), "cursorStatus": "ok"}
 	}
 	return map[string]any{"success": true}
 }

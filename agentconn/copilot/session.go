@@ -197,7 +197,9 @@ func (s *session) take(ctx context.Context, e event) {
 	if e.ID != "" && !e.grows() {
 		s.from = state.Source{Epoch: s.id, ID: e.ID}
 	}
-	if h := handlers[e.Type]; h == nil || tooDeep(e) || !h(ctx, a, e) {
+	if e.long != nil {
+		a.heardLong(ctx, e)
+	} else if h := handlers[e.Type]; h == nil || tooDeep(e) || !h(ctx, a, e) {
 		a.unknownEvent(ctx, e)
 	}
 	s.flush(ctx)

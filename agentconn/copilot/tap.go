@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,11 +17,11 @@ import (
 	"nod/agentconn/plain"
 )
 
+// outlined is how deep the words lie that say who asks what kind of thing.
+const outlined = 5
+
 // maxCall bounds, in bytes, a call that nod makes: a text, and images.
 const maxCall = 64 << 20
-
-// answerID finds the id of an answer that is too long to be read.
-var answerID = regexp.MustCompile(`^\{(?:"jsonrpc":"2\.0",)?"id":([0-9]+|"[^"\\]*"),(?:"jsonrpc":"2\.0",)?"(?:result|error)":`)
 
 // message is any JSON-RPC message, as far as nod looks at it.
 type message struct {
@@ -32,6 +30,8 @@ type message struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  *rpcError       `json:"error"`
+
+	long *agentconn.Outline // of which this was read, because the message is too long; else nil
 }
 
 type rpcError struct {
@@ -147,27 +147,26 @@ func (t *tap) answer(body []byte) error {
 	return writeFrame(t.sdk, body)
 }
 
-// passOver throws away what is too long to be read. If it is an answer, its call ends;
-// nothing that the server asks is answered.
+// passOver reads the outline of what is too long to be read. If it is an answer, its call
+// ends; nothing that the server asks is answered.
 func (t *tap) passOver(r *bufio.Reader, length int64) error {
-	head, err := r.Peek(int(min(length, 1<<10)))
-	if err != nil {
+	m, long := message{}, &agentconn.Outline{Depth: outlined}
+	if _, err := io.CopyN(long, r, length); err != nil {
 		return err
 	}
-	t.log.Warn("a message is longer than nod reads", "bytes", length, "start", plain.Shorten(string(head[:min(len(head), 200)]), 200))
-	id := answerID.FindSubmatch(head)
-	if id != nil {
-		id[1] = bytes.Clone(id[1])
+	err := json.Unmarshal(long.Bytes(), &m)
+	t.log.Warn("a message is longer than nod reads", "bytes", length, "method", plain.Shorten(m.Method, 80), "err", err)
+	if m.Method != "" || m.ID == nil {
+		m.long = long
+		t.onMessage(m)
+		return nil
 	}
-	if _, err := io.CopyN(io.Discard, r, length); err != nil || id == nil {
-		return err
-	}
-	if w := t.taken(string(id[1])); w != nil {
+	if w := t.taken(string(m.ID)); w != nil {
 		t.mu.Lock()
-		w.done, w.err = true, errTooLong
+		w.done, w.err = true, &longAnswer{m.Result, long}
 		t.mu.Unlock()
 	}
-	t.refuse(string(id[1]), errTooLong.Error())
+	t.refuse(string(m.ID), errTooLong.Error())
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -81,11 +82,12 @@ var (
 	ErrAnswers     = errors.New("an answer is not of the form that is asked for")
 )
 
-// Bounds of a change that can be approved. Nothing is cut from what is approved, and
+// Bounds of what can be approved, and of a change among it. Nothing is cut from what is approved, and
 // this is what a browser still lays out within a moment, and more than anybody reads.
 const (
 	MaxDiff      = 1 << 20 // bytes
 	MaxDiffLines = 20_000
+	MaxRequest   = 4 << 20 // bytes, of all that a request holds
 )
 
 // New returns a pending approval for r. A request that is not Faithful, that its
@@ -100,6 +102,9 @@ func New(r state.Request, now int64) *Approval {
 	}
 	if r.Caution == "" && (len(r.Diff) > MaxDiff || strings.Count(r.Diff, "\n") > MaxDiffLines) {
 		r.Caution = "This change is too large for a page that shows all of it, so it can only be denied here. Deny it and ask for smaller steps, or answer it where the agent runs."
+	}
+	if r.Caution == "" && len(r.Params) > MaxRequest {
+		r.Caution = fmt.Sprintf("This request is too long for a page that shows all of it (%d MiB), so it can only be denied here. Deny it and ask for smaller steps, or answer it where the agent runs.", len(r.Params)>>20)
 	}
 	if r.Caution != "" {
 		r.Options = slices.DeleteFunc(slices.Clone(r.Options), func(o state.ConfirmationOption) bool { return o.Kind != state.OptionDeny })

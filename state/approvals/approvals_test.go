@@ -32,6 +32,18 @@ var bound = map[string]bool{
 
 // TestR4DigestBindsEveryField changes each field in turn, and fails on a field
 // that nobody classified.
+// TestR20TooLongToApprove: a request that is longer than a page shows can only be denied, and
+// says so.
+func TestR20TooLongToApprove(t *testing.T) {
+	options := []state.ConfirmationOption{{ID: "y", Kind: state.OptionApprove}, {ID: "n", Kind: state.OptionDeny}}
+	for size, most := range map[int]int{MaxRequest: 2, MaxRequest + 1: 1} {
+		a := New(state.Request{Kind: state.RequestTool, Params: []byte(`"` + strings.Repeat("x", size-2) + `"`), Options: options}, 1)
+		if len(a.Request.Options) != most || (a.Request.Caution != "") != (most == 1) || len(a.Request.Params) != size {
+			t.Errorf("%d bytes: %+v, %s", size, a.Request.Options, a.Request.Caution)
+		}
+	}
+}
+
 func TestR4DigestBindsEveryField(t *testing.T) {
 	base := Digest(request())
 	for i := range reflect.TypeFor[state.Request]().NumField() {

@@ -244,8 +244,7 @@ func (s *session) replay(n *next, e journal.Event) error {
 		return err
 	}
 	n.seq, n.at = e.Seq, e.Time
-	s.reduce(n, state.Envelope{Channel: e.Channel, Action: a})
-	return nil
+	return s.perform(n, state.Envelope{Channel: e.Channel, Action: a}, e.Action)
 }
 
 // closeAfterRestart ends what the last process left open.

@@ -228,7 +228,9 @@ func (s *session) take(n *next, e state.Envelope) error {
 	n.batch.Events = append(n.batch.Events, journal.Event{Session: s.uri, Seq: n.seq, Time: n.at, Channel: e.Channel, Action: raw})
 	n.buffered = n.buffered && growing(e.Action)
 	before := n.state
-	s.reduce(n, e)
+	if err := s.perform(n, e, raw); err != nil {
+		return err
+	}
 	if state.OfTerminal(e.Action) {
 		n.shown = append(n.shown, e.Channel)
 	}

@@ -104,7 +104,7 @@ func (k Keeper) runProgram(ctx context.Context, path string, args []string, port
 		defer close(ended)
 		in, last := bufio.NewReader(p.Stdout), ""
 		for told := false; ; {
-			line, _, err := agentconn.ReadLine(in, maxLine)
+			line, _, err := agentconn.ReadLine(in, maxLine, 0)
 			if m := listens.FindSubmatch(line); m != nil && !told {
 				told = true
 				port <- string(m[1])
