@@ -124,6 +124,53 @@ func TestR16Approve(t *testing.T) {
 	approved(t, answer)
 }
 
+// TestR16TooSoon: a press that comes too soon is answered on the card, where it moves
+// nothing, until the next press or for a while.
+func TestR16TooSoon(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]look{"desk": desk, "phone": phone} {
+		t.Run(name, func(t *testing.T) {
+			_, _, b, s := onCards(t, l)
+			answer, _ := s.askToRun("one", "echo first")
+			places := "JSON.stringify([...document.querySelectorAll('.card button, .card details, .card p:not(.hint)')].map(e => e.getBoundingClientRect()))"
+			press := func(before string) {
+				t.Helper()
+				b.untilReady("echo first")
+				b.run("document.querySelector('.card .approve').scrollIntoViewIfNeeded()")
+				b.untilReady("echo first")
+				at := eval[string](b, places)
+				b.run(before + "; " + approveOf("echo first") + ".click()")
+				if got := eval[string](b, "document.querySelector('.card .hint[role=status]').textContent"); !strings.Contains(got, "nothing was sent. Press again") {
+					t.Fatalf("after %s the card says %q", before, got)
+				}
+				if eval[string](b, places) != at {
+					t.Errorf("after %s something has moved", before)
+				}
+				if !eval[bool](b, `(h => h.top >= 0 && h.left >= 0 && h.bottom <= innerHeight && h.right <= innerWidth && h.width > 100 &&
+					[...document.querySelectorAll('.card .acts button')].every(b => b.getBoundingClientRect().top >= h.bottom))(document.querySelector('.hint').getBoundingClientRect())`) {
+					t.Errorf("after %s what it says is not in view above the buttons", before)
+				}
+			}
+			press("dispatchEvent(new Event('focus'))")
+			b.run("document.body.click()")
+			if got := eval[string](b, "document.querySelector('.hint').textContent"); got != "" {
+				t.Errorf("after the next press it still says %q", got)
+			}
+			press(approveOf("echo first") + ".blur(); " + approveOf("echo first") + ".focus()")
+			b.untilReady("echo first")
+			b.run(`new MutationObserver(() => { window.over = document.querySelector('.approve').ariaDisabled ?? 'ready'; })
+				.observe(document.querySelector('.hint'), {childList: true})`)
+			b.until("that it says no more", "!document.querySelector('.hint').textContent")
+			if got := eval[string](b, "window.over"); got != "ready" {
+				t.Error("that it says no more counts as a change of the card")
+			}
+			unanswered(t, answer, "before its time")
+			b.click(".card .approve[value=accept]")
+			approved(t, answer)
+		})
+	}
+}
+
 // TestR16Deny works from the first moment on.
 func TestR16Deny(t *testing.T) {
 	t.Parallel()

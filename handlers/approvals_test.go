@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -248,6 +249,27 @@ func TestR12PermanentRule(t *testing.T) {
 	}
 	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "rule", "confirmed", "yes", "code", s.code())); r.status != http.StatusSeeOther || s.agent.answers[0].OptionID != "rule" {
 		t.Errorf("%d", r.status)
+	}
+}
+
+// TestR14WholeFile: of a changed file the card holds all, folded below what changes; it
+// is no text that a phone is too small for, and its words are no marks.
+func TestR14WholeFile(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	file := strings.Repeat("see https://x.test/ and /etc/shadow\n", 2000) + "the <end>"
+	a := s.ask(id, func(r *state.Request) {
+		r.Kind, r.Input, r.Diff = state.RequestFileChange, "", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+		r.Details = []state.Detail{{Label: "All of x afterwards", Text: file, File: true}}
+	})
+	folded := regexp.MustCompile(`(?s)<details class="edit"><summary><bdi[^>]*>All of x afterwards</bdi></summary> <p class="soft size">2001 lines[^<]*</p><pre.*the &lt;end&gt;.*</details>`)
+	for where, page := range map[string]string{"the card": s.get(s.in, "/s/"+id).body, "the page before the answer": s.post(s.in, "/approvals/"+a.ID, form(a, "accept")).body} {
+		if !folded.MatchString(page) {
+			t.Errorf("%s has not all of it folded", where)
+		}
+		if strings.Contains(page, "reaches the network") || strings.Contains(page, "passwords or keys") || strings.Contains(page, "toolong") || strings.Contains(page, "The address is of") {
+			t.Errorf("%s takes it for what is to be run", where)
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ type Detail struct {
 	Label  string
 	Text   string
 	Option string // id of the option that it is about; "" if it is about all that approve
+	File   bool   `json:",omitzero"` // Text is all that a file will hold, of which the request's Diff shows what changes
 }
 
 // SameAs reports whether two requests are one: they came under one id in one

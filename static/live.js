@@ -113,14 +113,27 @@
   on(window, 'focus pageshow', wake);
   on(doc, 'visibilitychange', wake);
   on(doc, 'focusin', () => { focused = performance.now(); });
+  // say tells on a card why nothing was sent, until the next press or for a while.
+  let hint, hush;
+  function say(where, text) {
+    clearTimeout(hush);
+    if (hint) hint.textContent = '';
+    hint = where;
+    if (!hint) return;
+    hint.textContent = text;
+    hush = setTimeout(say, 6e3);
+  }
   on(doc, 'click', e => {
+    say();
     const button = e.target.closest('.approve');
     if (!button) return;
     look();
-    const c = cards.get(cardOf(button)), { seen } = button.form.elements;
+    const card = cardOf(button), c = cards.get(card), { seen } = button.form.elements;
     // A key that was pressed when the focus came is not meant for what has it now.
-    if (!c.ready || !e.detail && performance.now() - focused < still) e.preventDefault();
-    else if (seen) seen.value = c.seen ? 'yes' : '';
+    if (!c.ready || !e.detail && performance.now() - focused < still) {
+      e.preventDefault();
+      say(card.querySelector('.hint'), 'Too soon after a change: nothing was sent. Press again.');
+    } else if (seen) seen.value = c.seen ? 'yes' : '';
   });
 
   // ---- drafts: they outlive a reload, until their card ends ----
@@ -154,7 +167,7 @@
     new MutationObserver(list => {
       for (const { target } of list) {
         const el = target.parentElement && (target.nodeType === 1 ? target : target.parentElement);
-        if (el && !el.closest('.more')) Object.assign(cards.get(cardOf(el)) ?? {}, { x: NaN, read: new Set() });
+        if (el && !el.closest('.more, .hint')) Object.assign(cards.get(cardOf(el)) ?? {}, { x: NaN, read: new Set() });
       }
       tidy();
       look();

@@ -40,7 +40,9 @@ const (
 func forLargeScreens(r state.Request) bool {
 	texts := r.Input + "\n" + r.Diff
 	for _, d := range r.Details {
-		texts += "\n" + d.Text
+		if !d.File { // what changes in it is the diff
+			texts += "\n" + d.Text
+		}
 	}
 	lines, _, _ := reveal.Count(texts)
 	return len(texts) > maxSmallBytes || lines > maxSmallLines

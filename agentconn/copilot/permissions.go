@@ -53,7 +53,10 @@ type permission struct {
 	AccessKind   string   `json:"accessKind"` // read, write, shell
 	Paths        []string `json:"paths"`
 	Edits        []struct {
-		Before, After struct{ Path string }
+		Before, After struct {
+			Path    string
+			Content *string
+		}
 	} `json:"fileEdits"`
 
 	URL            string `json:"url"`
@@ -346,6 +349,12 @@ func showWrite(p *permission, r *state.Request) string {
 	default:
 		r.Caution = cannotShow("no diff")
 	}
+	if p.Diff != "" {
+		showAfter(r, p.FileName, p.NewContents)
+		for _, e := range p.Edits {
+			showAfter(r, e.After.Path, e.After.Content)
+		}
+	}
 	for _, e := range p.Edits {
 		switch from, to := e.Before.Path, e.After.Path; {
 		case len(p.Edits) > 1 && !strings.Contains(p.Diff, cmp.Or(to, from)):
@@ -358,6 +367,20 @@ func showWrite(p *permission, r *state.Request) string {
 		return ""
 	}
 	return "to write any file"
+}
+
+// showAfter shows, once, all that a file will hold: a diff tells only what changes.
+func showAfter(r *state.Request, name string, text *string) {
+	if text == nil {
+		return
+	}
+	d := state.Detail{Label: "All of " + name + " afterwards", Text: *text, File: true}
+	if d.Text == "" {
+		d.Label = "Nothing is left in " + name
+	}
+	if !slices.Contains(r.Details, d) {
+		r.Details = append(r.Details, d)
+	}
 }
 
 func showRead(p *permission, r *state.Request) string {

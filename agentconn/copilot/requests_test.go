@@ -208,9 +208,15 @@ var asked = []struct {
 		answers: usually(`{"kind":"write"}`),
 	},
 	{
+		name: "write, with all that two files hold then", data: prompted(`"kind":"write"`,
+			`"kind":"write","toolCallId":"w","intention":"Edit","fileName":"/w/n","diff":"`+diff+`--- a/w/m\n+++ b/w/m\n@@ -9 +9 @@\n-a\n+b\n","newFileContents":"b\n$(x)\n","fileEdits":[{"before":{"path":"/w/n","content":"a\n"},"after":{"path":"/w/n","content":"b\n$(x)\n"}},{"after":{"path":"/w/m","content":""}}]`),
+		as: state.RequestFileChange, title: "Change a file?", details: "File: /w/n; All of /w/n afterwards: b\n$(x)\n; Nothing is left in /w/m: ",
+		answers: map[string]string{"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
+	},
+	{
 		name: "move", data: prompted(`"kind":"write"`,
 			`"kind":"write","toolCallId":"w","intention":"Move","fileName":"/w/n","diff":"diff --git a/w/old b/w/n\n--- a/w/old\n+++ b/w/n\n","fileEdits":[{"before":{"path":"/w/old","content":"a"},"after":{"path":"/w/n","content":"a"}}]`),
-		as: state.RequestFileChange, title: "Change a file?", details: "File: /w/n; It is moved from: /w/old",
+		as: state.RequestFileChange, title: "Change a file?", details: "File: /w/n; All of /w/n afterwards: a; It is moved from: /w/old",
 		answers: map[string]string{"approve-once": `{"kind":"approve-once","approvedInteractively":true}`, "reject": `{"kind":"reject"}`},
 	},
 	{

@@ -49,6 +49,7 @@ func TestR12EverydayWork(t *testing.T) {
 		"a plan":       {Kind: state.RequestQuestion, Title: "Is this plan good?", Details: []state.Detail{{Text: prose}}},
 		"a parameter":  {Kind: state.RequestTool, Details: []state.Detail{{Label: "Parameter body", Text: prose}}},
 		"a change":     {Kind: state.RequestFileChange, Folder: "/home/ada/shop", Diff: "--- a/main.go\n+++ b/main.go\n@@ -1 +1 @@\n-a\n+b\n"},
+		"a whole file": {Kind: state.RequestFileChange, Folder: "/home/ada/shop", Diff: "--- a/main.go\n+++ b/main.go\n@@ -1 +1 @@\n-a\n+b\n", Details: []state.Detail{{Text: "main.go"}, {Text: strings.Repeat("/etc/hosts\n// see /etc/shadow, \ufeff\n", 2000), File: true}}},
 		"its own path": {Kind: state.RequestFileChange, Folder: "/home/ada/shop", Diff: "--- /home/ada/shop/x\n+++ /home/ada/shop/x\n@@ -1 +1 @@\n-a\n+b\n"},
 		"may touch":    {Kind: state.RequestCommand, Folder: "/home/ada/shop", Input: "cat AGENTS.md", Details: []state.Detail{{Label: "It may touch", Text: "/home/ada/shop/AGENTS.md"}}},
 	} {

@@ -11,6 +11,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -63,7 +64,7 @@ func keyOf(r state.Request, own []string) [sha256.Size]byte {
 		texts = append(texts, state.Value(r.Questions.URL))
 	}
 	for _, d := range r.Details {
-		texts = append(texts, d.Text)
+		texts = append(texts, d.Text, strconv.FormatBool(d.File))
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %d", len(texts), len(r.Details))
@@ -88,8 +89,13 @@ func marks(r state.Request, own []string) []Mark {
 	if len(r.Details) > maxDetails {
 		m.add(tooLong, "")
 	}
+	turns := false
 	for _, d := range r.Details[:min(len(r.Details), maxDetails)] {
-		words = append(words, m.read(d.Text))
+		if d.File {
+			turns = turns || turned.MatchString(d.Text)
+		} else {
+			words = append(words, m.read(d.Text))
+		}
 	}
 	details := words[2:]
 	if r.Questions != nil {
@@ -142,7 +148,7 @@ func marks(r state.Request, own []string) []Mark {
 			m.add(l.Why, l.What)
 		}
 	}
-	if turned.MatchString(diff) {
+	if turns || turned.MatchString(diff) {
 		m.add("it holds characters that turn text around, so that it reads as another", "")
 	}
 	if n := padding(input); n >= maxPadding {

@@ -139,8 +139,10 @@ func TestR13Hidden(t *testing.T) {
 		}
 	}
 	for diff, want := range map[string]bool{"+if x {\u2066 // \u2069\u202e": true, "+\ufeffpackage x": false} {
-		if got := has(whys(state.Request{Diff: diff}), "turn text around"); got != want {
-			t.Errorf("%q: %v", diff, got)
+		for where, r := range map[string]state.Request{"diff": {Diff: diff}, "file": {Details: []state.Detail{{Text: diff, File: true}}}} {
+			if got := has(whys(r), "turn text around"); got != want {
+				t.Errorf("%q as %s: %v", diff, where, got)
+			}
 		}
 	}
 }
