@@ -28,7 +28,7 @@ func TestControlPictures(t *testing.T) {
 	w.untilPage(c, busy, ">Send<")
 	a.all("stopped", func(tab *browser) {
 		tab.goTo(w.base + busy + "#now")
-		tab.click(".send .more-settings summary")
+		tab.click("#next summary")
 		tab.click(".joins summary")
 		tab.click(".keeping summary")
 	})

@@ -308,13 +308,13 @@ func TestCopilotControlPictures(t *testing.T) {
 	w.untilPage(c, path, ">Send<")
 	a.all("copilot-next", func(tab *browser) {
 		tab.goTo(w.base + path + "#now")
-		tab.click(".send > .more-settings:not(#attach) summary")
+		tab.click("#next summary")
 		tab.click("#attach summary")
 		eval[bool](tab, "document.querySelector('#attach').scrollIntoView({block: 'end'}) === undefined")
 	})
 	a.all("copilot-sure", func(tab *browser) {
 		tab.goTo(w.base + path)
-		tab.click(".send > .more-settings:not(#attach) summary")
+		tab.click("#next summary")
 		tab.fill("#text", "x")
 		tab.click("input[value=allow-all]")
 		tab.click(".send button.primary")

@@ -429,7 +429,7 @@ var notShown = strings.Fields(`
 	ChangesetSummary.Description ChangesetSummary.Label ChangesetSummary.URITemplate Child.ID Child.URI CommandPart.CommandID
 	CommandPart.CommandLine ConfigPropertySchema.Default ConfigPropertySchema.Description
 	ConfigPropertySchema.Properties(key) ConfigPropertySchema.Required
-	ConfigPropertySchema.Type ConfigSchema.Properties(key) ConfigSchema.Required ConfigSchema.Type
+	ConfigPropertySchema.Type ConfigSchema.Required ConfigSchema.Type
 	ContentRefPart.ContentType Customization.ClientID Customization.Contents Customization.Description Customization.Globs Customization.ID
 	Customization.Meta Customization.Meta(key) Customization.Name Customization.Nonce Customization.Type Customization.URI
 	CustomizationLoadState.Kind CustomizationLoadState.Message Decision.Address Detail.Option ErrorInfo.ErrorType ErrorInfo.Stack

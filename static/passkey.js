@@ -8,8 +8,8 @@
     const { form } = field, { assert, create } = field.dataset;
     const says = form.querySelector('[data-passkey-problem]');
     form.addEventListener('submit', async e => {
-      // A denial or a code needs no passkey.
-      if (field.value || form.elements.code?.value || e.submitter?.formNoValidate) return;
+      // A denial or a code needs no passkey, nor does what is sent without this part.
+      if (field.value || field.matches(':disabled') || form.elements.code?.value || e.submitter?.formNoValidate) return;
       e.preventDefault();
       says.hidden = true;
       try {
