@@ -152,7 +152,7 @@ func (s *Server) makePreview(c echo.Context, session string, record shareRecord,
 	}
 	projection := share.New(record.Terms, s.Redactor)
 	now := time.Now()
-	seen, _, _ := projection.Take(is, now)
+	seen := projection.Once(is, now)
 	id := strings.ToLower(rand.Text())
 	s.previews.add(id, &preview{
 		room: &room{

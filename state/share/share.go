@@ -120,6 +120,17 @@ func (p *Projection) Take(s snapshot.Session, now time.Time) (seen snapshot.Sess
 	return seen, changed, p.again
 }
 
+// Once returns the picture of a session of which no other is going to be taken: nothing
+// more is waited for.
+func (p *Projection) Once(s snapshot.Session, now time.Time) snapshot.Session {
+	seen, _, again := p.Take(s, now)
+	for again > 0 {
+		now = now.Add(again)
+		seen, _, again = p.Take(s, now)
+	}
+	return seen
+}
+
 // link is what guests see of a link: whose it is and how it is.
 func (p *Projection) link(l state.Link) state.Link {
 	return state.Link{Provider: l.Provider, DisplayName: p.mask(l.DisplayName), Status: l.Status, Lasting: l.Lasting}
@@ -128,6 +139,7 @@ func (p *Projection) link(l state.Link) state.Link {
 // session is the state that guests see.
 func (p *Projection) session(s snapshot.Session, skip int) *state.Session {
 	is, was := s.State, p.last.State
+	p.turn = s.Cut + skip
 	summary := &state.SessionSummary{
 		Resource: "ahp-session:/shared", Provider: is.Summary.Provider, Title: p.mask(is.Summary.Title), Status: is.Summary.Status,
 		CreatedAt: is.Summary.CreatedAt, ModifiedAt: is.Summary.ModifiedAt,
@@ -292,8 +304,12 @@ func (p *Projection) call(t *state.ToolCall, withheld bool) state.ToolCall {
 	if t.ToolInput != nil && (!diff || p.terms.Diffs) {
 		seen.ToolInput = new(p.mask(*t.ToolInput))
 	}
-	if t.Error != nil {
+	switch {
+	case t.Error == nil:
+	case p.terms.Output:
 		seen.Error = &state.ToolError{Message: p.mask(t.Error.Message)}
+	default: // it may repeat what the tool has said
+		seen.Error = &state.ToolError{Message: "It failed."}
 	}
 	for _, c := range t.Content {
 		switch {

@@ -243,6 +243,28 @@ func TestR28LongLine(t *testing.T) {
 	}
 }
 
+// TestR28Failure: an error of a tool may repeat its output.
+func TestR28Failure(t *testing.T) {
+	c := call(state.ToolCompleted, "make")
+	c.ToolCall.Error = &state.ToolError{Message: "make: no rule"}
+	for _, output := range []bool{true, false} {
+		terms := all
+		terms.Output = output
+		if got := take(t, New(terms, ada), session(c), time.Unix(0, 0)); strings.Contains(got, "no rule") != output {
+			t.Errorf("output %v: %s", output, got)
+		}
+	}
+}
+
+// TestOnce: a picture that stands alone has all that is there, but for the word that may
+// be going on.
+func TestOnce(t *testing.T) {
+	got := seen(t, New(all, ada).Once(session(prose("I look first."), call(state.ToolRunning, "ls"), prose("So it is done, and key")), time.Unix(0, 0)))
+	if !strings.Contains(got, "I look first.") || !strings.Contains(got, "So it is done, and ") || strings.Contains(got, "and key") {
+		t.Error(got)
+	}
+}
+
 // TestC43Findings are listed once, and seen if the owner says so.
 func TestC43Findings(t *testing.T) {
 	s := session(prose("It is " + key + " here, and there " + key + ", in /home/ada/x.\n"))
