@@ -82,10 +82,11 @@ func (p *previews) add(id string, x *preview) {
 	p.known.Add(id, x)
 }
 
-func (p *previews) remove(id string) {
+// take reports whether a preview is there, and takes it: one makes one share.
+func (p *previews) take(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known.Remove(id)
+	return p.known.Remove(id)
 }
 
 func (p *previews) of(id, device string) (*preview, error) {
@@ -228,7 +229,15 @@ func (s *Server) endPreview(c echo.Context) error {
 	} else if err != nil {
 		return err
 	}
-	return s.makeShare(c, p)
+	id := c.Param("preview")
+	if !s.previews.take(id) { // it was sent twice
+		return problemPreview
+	}
+	err = s.makeShare(c, p)
+	if err != nil {
+		s.previews.add(id, p)
+	}
+	return err
 }
 
 // makeShare makes of a preview what others can look at. It knows the token only now.
@@ -257,7 +266,6 @@ func (s *Server) makeShare(c echo.Context, p *preview) error {
 	if err := s.Shares.PutShare(c.Request().Context(), x); err != nil {
 		return err
 	}
-	s.previews.remove(c.Param("preview"))
 	v, err := s.listed(x)
 	if err != nil {
 		return err

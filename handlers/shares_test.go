@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,6 +101,24 @@ func TestR31MakingALink(t *testing.T) {
 	}
 	if r := s.get(s.in, p); r.status != http.StatusOK {
 		t.Errorf("a preview of which no link was made: %d", r.status)
+	}
+}
+
+// TestR31Twice: of many posts at once one makes a link.
+func TestR31Twice(t *testing.T) {
+	s := newSite(t)
+	p := s.previewed(s.session())
+	var codes []string
+	for range 6 {
+		codes = append(codes, s.code())
+	}
+	var posts sync.WaitGroup
+	for _, code := range codes {
+		posts.Go(func() { s.post(s.in, p, url.Values{"do": {"make"}, "code": {code}}) })
+	}
+	posts.Wait()
+	if all, err := s.store.Shares(t.Context()); len(all) != 1 || err != nil {
+		t.Errorf("%d links, %v", len(all), err)
 	}
 }
 
@@ -252,25 +271,37 @@ func TestR28Waiting(t *testing.T) {
 	s := newSite(t)
 	id := s.session()
 	s.apply(id, &state.SessionToolCallStart{TurnID: "t", ToolCallID: "c1", ToolName: "shell", DisplayName: "Shell"})
-	s.apply(id, &state.SessionToolCallReady{TurnID: "t", ToolCallID: "c1", InvocationMessage: state.Plain("cat /etc/shadow"), ToolInput: new("cat /etc/shadow")})
-	a := s.ask(id, func(r *state.Request) { r.ToolCallID, r.Input = "c1", "cat /etc/shadow" })
+	s.apply(id, &state.SessionToolCallReady{TurnID: "t", ToolCallID: "c1", InvocationMessage: state.Plain("cat plan.txt"), ToolInput: new("cat plan.txt")})
+	a := s.ask(id, func(r *state.Request) { r.ToolCallID, r.Input = "c1", "cat plan.txt" })
 	link, share := s.share(id)
 	c := s.guest(link)
 	page := s.get(c, "/v/"+share).body
-	if !strings.Contains(page, "waits for its owner") || strings.Contains(page, "shadow") || strings.Contains(page, "Run a command") || strings.Contains(page, a.ID) {
+	if !strings.Contains(page, "waits for its owner") || strings.Contains(page, "plan.txt") || strings.Contains(page, "Run a command") || strings.Contains(page, a.ID) {
 		t.Error(page)
 	}
 	live := s.watch(c, share)
 	live.next("hello")
-	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "accept", "seen", "yes")); r.status >= 400 {
+	if r := s.post(s.in, "/approvals/"+a.ID, form(a, "accept", "seen", "yes")); r.status != http.StatusSeeOther {
 		t.Fatal(r.status, r.body)
 	}
 	s.apply(id, &state.SessionToolCallConfirmed{TurnID: "t", ToolCallID: "c1", Approved: true})
 	s.hub.Resolved(t.Context(), s.uri(id), "e1", []byte("1"), state.EndedAnswered)
 	seen := ""
-	for !strings.Contains(seen, "cat /etc/shadow") { // the test's timeout ends it
+	for !strings.Contains(seen, "cat plan.txt") { // the test's timeout ends it
 		_, data := live.next("parts")
 		seen += data
+	}
+}
+
+// TestC43Title: what is found in a title is in the turn with which the share begins.
+func TestC43Title(t *testing.T) {
+	s := newSite(t)
+	id := s.session()
+	s.apply(id, &state.SessionTitleChanged{Title: "Mend /home/ada/work"})
+	s.apply(id, &state.SessionTurnComplete{TurnID: "t"})
+	s.apply(id, &state.SessionTurnStarted{TurnID: "t2", Message: state.UserMessage("More.")})
+	if r := s.get(s.in, s.previewed(id, "from", "1")); r.status != http.StatusOK || !strings.Contains(r.body, ">turn 2<") {
+		t.Errorf("%d %s", r.status, r.body)
 	}
 }
 
@@ -481,11 +512,11 @@ func TestR26Views(t *testing.T) {
 	s := newSite(t)
 	link, share := s.share(s.session())
 	c := s.guest(link)
-	s.get(s.client(), link)                                  // a preview in a chat
-	s.get(s.client(), "/v/"+share)                           // another
-	s.get(c, "/v/"+share, header("Sec-Purpose", "prefetch")) // a browser
-	s.get(c, "/v/"+share, header("Sec-Fetch-Mode", "cors"))  // a script
-	s.get(c, "/v/"+share+"?again")                           // a page that loads itself again
+	s.get(s.client(), link)                                           // a preview in a chat
+	s.get(s.client(), "/v/"+share)                                    // another
+	s.get(s.client(), "/v/"+share, header("Sec-Purpose", "prefetch")) // a browser
+	s.get(c, "/v/"+share, header("Sec-Fetch-Mode", "cors"))           // a script
+	s.get(c, "/v/"+share+"?again")                                    // a page that loads itself again
 	s.get(c, "/v/"+share+"/before/0/0", header("Sec-Fetch-Mode", "navigate"))
 	if x, err := s.store.Share(t.Context(), share); err != nil || x.Views != 0 || x.ViewedAt != 0 {
 		t.Fatalf("%+v, %v", x, err)
@@ -591,6 +622,7 @@ func TestSharePassphrase(t *testing.T) {
 	if r := ask(c, "open sesame"); r.status != http.StatusSeeOther {
 		t.Fatal(r.status, r.body)
 	}
+	s.get(c, link) // once more
 	if page := s.get(c, "/v/"+share).body; !strings.Contains(page, "For few.") {
 		t.Error(page)
 	}

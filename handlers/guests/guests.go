@@ -112,7 +112,11 @@ func (d *Door) arrive(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.SetCookie(d.cookie(c, r, c.Param("token"), ""))
+	key := ""
+	if _, token, had, err := d.visit(c); err == nil && token == c.Param("token") {
+		key = had // of the passphrase, which was asked for once
+	}
+	c.SetCookie(d.cookie(c, r, c.Param("token"), key))
 	return c.Redirect(http.StatusSeeOther, d.BasePath+"/v/"+c.Param("share"))
 }
 
@@ -132,9 +136,8 @@ func (d *Door) page(c echo.Context) error {
 
 // looks reports whether somebody has opened a page, and not their browser for itself.
 func looks(c echo.Context) bool {
-	h, again := c.Request().Header, c.QueryParams().Has("again")
-	mode := h.Get("Sec-Fetch-Mode")
-	return !again && (mode == "" || mode == "navigate") && h.Get("Sec-Purpose") == ""
+	mode := c.Request().Header.Get("Sec-Fetch-Mode")
+	return !c.QueryParams().Has("again") && (mode == "" || mode == "navigate")
 }
 
 func (d *Door) unlock(c echo.Context) error {

@@ -113,16 +113,22 @@ func (g *Growing) settle(window string, found []Finding) {
 	g.from += at
 }
 
-// unseen is what a terminal does not show, and what has no width: a secret can be
-// broken by it, as by a program that colours what it has found.
-var unseen = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x{AD}\x{180E}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}]`)
+// unseen is what a terminal does not show, what has no width, and the backslash with
+// which markdown and JSON escape: a secret can be broken by it, as by a program that
+// colours what it has found.
+var unseen = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x{AD}\x{180E}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}]|(\\)[_.+=~:@*/#-]`)
 
 // plain takes out of a text what is not seen. at returns the place in the text of one in
 // what is left.
 func plain(text string) (left string, at func(int) int) {
-	cuts := unseen.FindAllStringIndex(text, -1)
+	cuts := unseen.FindAllStringSubmatchIndex(text, -1)
 	if cuts == nil {
 		return text, func(i int) int { return i }
+	}
+	for i, c := range cuts {
+		if c[2] >= 0 { // only what escapes
+			cuts[i] = c[2:4]
+		}
 	}
 	var b strings.Builder
 	last := 0

@@ -14,7 +14,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"nod/state"
-	"nod/state/approvals"
 	"nod/state/redact"
 	"nod/state/snapshot"
 )
@@ -64,6 +63,7 @@ type Projection struct {
 	active    string // id of the turn in progress
 	parts     []part // of it
 	terminals map[string]terminal
+	calls     map[string]time.Time // when the tool calls in progress were seen first
 }
 
 // turn is a turn that has ended, as it is and as it is seen.
@@ -85,7 +85,7 @@ type terminal struct {
 
 // New returns a projection on these terms.
 func New(terms Terms, r *redact.Redactor) *Projection {
-	return &Projection{terms: terms, redactor: r, known: map[string]bool{}, terminals: map[string]terminal{}}
+	return &Projection{terms: terms, redactor: r, known: map[string]bool{}, terminals: map[string]terminal{}, calls: map[string]time.Time{}}
 }
 
 // Found returns what was found so far, in order.
@@ -192,7 +192,7 @@ func (p *Projection) ended(s snapshot.Session, t *state.Turn) *state.Turn {
 		seen.Error = &state.ErrorInfo{ErrorType: t.Error.ErrorType, Message: p.mask(t.Error.Message)}
 	}
 	for i, x := range t.ResponseParts {
-		withheld := withhold(s, x)
+		withheld := p.withhold(s, t.ID, x)
 		if t.ID == p.active && i < len(p.parts) && p.parts[i].is == x && p.parts[i].withheld == withheld && p.parts[i].text.whole {
 			seen.ResponseParts = append(seen.ResponseParts, p.parts[i].seen)
 			continue
@@ -212,7 +212,7 @@ func (p *Projection) running(s snapshot.Session, t *state.ActiveTurn) *state.Act
 		if i == len(p.parts) {
 			p.parts = append(p.parts, part{})
 		}
-		at, withheld := &p.parts[i], withhold(s, x)
+		at, withheld := &p.parts[i], p.withhold(s, t.ID, x)
 		if at.is != x || at.withheld != withheld || !at.text.whole {
 			how := grows
 			if i < len(list)-1 {
@@ -228,20 +228,51 @@ func (p *Projection) running(s snapshot.Session, t *state.ActiveTurn) *state.Act
 	return &state.ActiveTurn{ID: t.ID, Message: p.message(t.Message), Usage: p.usage(t.Usage), ResponseParts: state.PartsOf(list...)}
 }
 
-// withhold reports whether what a tool call is about must not be seen: nobody has
-// approved it yet, or somebody has denied it.
-func withhold(s snapshot.Session, x state.ResponsePart) bool {
+// withhold reports whether what a tool call of a turn is about must not be seen: nobody
+// has approved it yet, or somebody has denied it, perhaps in another program.
+func (p *Projection) withhold(s snapshot.Session, turn string, x state.ResponsePart) bool {
 	part, ok := x.(*state.ToolCallPart)
 	if !ok {
 		return false
 	}
-	switch t := &part.ToolCall; t.Status {
+	t := &part.ToolCall
+	switch t.Status {
 	case state.ToolRunning, state.ToolPendingResult, state.ToolCompleted:
-		return slices.ContainsFunc(s.Approvals, func(a *approvals.Approval) bool {
-			return a.Request.ToolCallID == t.ToolCallID && a.Request.Session == s.State.Summary.Resource && (a.Open() || a.Decision != nil && a.Denies(*a.Decision))
-		})
+	default:
+		return true
 	}
-	return true
+	done := ran(s, t)
+	for _, a := range s.Approvals {
+		// Some requests do not name the call that they are about.
+		own, some := a.Request.ToolCallID == t.ToolCallID, a.Request.ToolCallID == "" && (a.Request.TurnID == turn || a.Request.TurnID == "") && !done
+		if a.Request.Session != s.State.Summary.Resource || !own && !some {
+			continue
+		}
+		if a.Open() || a.Decision != nil && a.Denies(*a.Decision) || a.Decision == nil && !done {
+			return true
+		}
+	}
+	return t.Status != state.ToolCompleted && !done && p.begins(t.ToolCallID)
+}
+
+// ran reports whether a tool call surely has run: nobody has denied it.
+func ran(s snapshot.Session, t *state.ToolCall) bool {
+	return state.Value(t.Success) || slices.ContainsFunc(t.Content, func(c state.ToolResultContent) bool {
+		is := s.Terminals.Get(state.Value(c.Resource))
+		return c.Type == state.ContentText || c.Type == state.ContentTerminal && is != nil && slices.ContainsFunc(is.Output(), func(text string) bool { return text != "" })
+	})
+}
+
+// begins reports whether a tool call has only just begun: agents say that a call runs,
+// and then ask for it.
+func (p *Projection) begins(call string) bool {
+	since, ok := p.calls[call]
+	if !ok {
+		since = p.now
+		p.calls[call] = since
+	}
+	p.wait(patience - p.now.Sub(since))
+	return p.now.Sub(since) < patience
 }
 
 // same reports whether two parts that stand in the same place look the same. A tool

@@ -243,6 +243,38 @@ func TestR28LongLine(t *testing.T) {
 	}
 }
 
+// TestR28Unnamed: a request that does not say which call it is about may be about any
+// that has not run; and a call that has only just begun may still be asked for.
+func TestR28Unnamed(t *testing.T) {
+	begun := time.Unix(0, 0)
+	ask := func(a approvals.Approval) snapshot.Session {
+		s := session(call(state.ToolRunning, "secret plan"))
+		s.State.ActiveTurn.ResponseParts.At(0).(*state.ToolCallPart).ToolCall.Content = nil
+		a.Request.Session, a.Request.TurnID = s.State.Summary.Resource, "t1"
+		s.Approvals = []*approvals.Approval{&a}
+		return s
+	}
+	no := &state.Decision{OptionID: "n"}
+	denied := approvals.Approval{State: approvals.Confirmed, Decision: no, Request: state.Request{Options: []state.ConfirmationOption{{ID: "n", Kind: state.OptionDeny}}}}
+	named := denied
+	named.Decision, named.State, named.Request.ToolCallID = nil, approvals.AnsweredElsewhere, "c1"
+	for name, a := range map[string]approvals.Approval{"pending": {State: approvals.Pending}, "denied": denied, "elsewhere": {State: approvals.AnsweredElsewhere}, "its own, elsewhere": named} {
+		p := New(all, ada)
+		s := ask(a)
+		take(t, p, s, begun)
+		if got := take(t, p, s, begun.Add(time.Hour)); strings.Contains(got, "secret plan") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	p, s := New(all, ada), ask(approvals.Approval{State: approvals.Pending, Request: state.Request{ToolCallID: "another"}})
+	if v, _, again := p.Take(s, begun); strings.Contains(seen(t, v), "secret plan") || again != patience {
+		t.Errorf("it has just begun: %s", seen(t, v))
+	}
+	if got := take(t, p, s, begun.Add(patience)); !strings.Contains(got, "secret plan") {
+		t.Errorf("nobody asks: %s", got)
+	}
+}
+
 // TestR28Failure: an error of a tool may repeat its output.
 func TestR28Failure(t *testing.T) {
 	c := call(state.ToolCompleted, "make")
