@@ -62,7 +62,7 @@ const inert = `(() => {
 		wrong.push('a control: ' + e.outerHTML);
 	for (const a of document.links) {
 		const to = a.getAttribute('href');
-		const ok = a.closest('.prose') ? /^(https?:\/\/|mailto:)/.test(to) || /^\/s\/[a-z0-9-]+\/turns\//.test(to) : /^(\/$|#|\/(s|new|devices|archive|approvals|older)\b)/.test(to);
+		const ok = a.closest('.prose') ? /^(https?:\/\/|mailto:)/.test(to) || /^\/s\/[a-z0-9-]+\/turns\//.test(to) : /^(\/$|#|\/(s|new|devices|archive|approvals|older|shares)\b)/.test(to);
 		if (!ok) wrong.push('a link to ' + to);
 		if (a.target && !/noopener/.test(a.rel)) wrong.push('a link that lets in who it opens: ' + to);
 	}

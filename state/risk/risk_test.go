@@ -34,8 +34,9 @@ func TestR24Commands(t *testing.T) {
 		},
 		"not committed":           {"git reset --hard HEAD~1", "git clean -fdx", "git checkout .", "git checkout -- .", "git branch -D x", "git stash drop"},
 		"deletes files":           {"rm -rf build", "rm -fr /", "rm -r x", "rm -v -rf x", "rm --recursive x", "find . -name x -delete", "dd if=/dev/zero of=disk", "/bin/bash -lc 'rm -rf node_modules'", "x && rm -f y"},
-		"reaches the network":     {"curl x.test", "git clone git@x:y", "git pull", "npm install", "npm ci", "pip install x", "pip3 install x", "go get x", "go mod download", "cargo add x", "npx x", "ssh host", "apt-get update", "echo > /dev/tcp/1.2.3.4/80", "open https://x.test", "gh pr list", "brew install x"},
-		"outside the folder":      {"echo x > /etc/hosts", "cp a ~/b", "tee /usr/local/bin/x", "cd /srv && make", "mv x ../y", "touch $HOME/x", "mkdir -p /opt/x", "ln -s a /usr/bin/a", "echo x >>~/notes", "sed -i s/a/b/ /etc/x", "echo x 2>/var/log/x", "dd if=a of=/dev/sda", "/bin/bash -lc 'echo hi > /w2/x'", "echo a > ${HOME}/x", "git -C /other commit"},
+		"reaches the network":     {"curl x.test", "git clone git@x:y", "git pull", "npm install", "npm ci", "pip install x", "pip3 install x", "go get x", "go mod download", "cargo add x", "npx x", "ssh host", "apt-get update", "echo > /dev/tcp/1.2.3.4/80", "open https://x.test", "gh pr list", "brew install x", "scp a host:b", "scp me@host:a .", "rsync -a a/ host:b", "rsync rsync://host/a .", "sftp host", "ssh -p 22 me@host ls", "ssh-copy-id host", "npm i -g x", "bun add x", "python3 -m pip install x"},
+		"nod cannot tell":         {"python3 -c \"open('/etc/x', 'w')\"", "node -e \"require('fs').rmSync('/srv/x')\"", "perl -e 'unlink \"/srv/x\"'", "ruby -e 'File.delete \"x\"; FileUtils.rm \"/srv/x\"'"},
+		"outside the folder":      {"echo x > /etc/hosts", "cp a ~/b", "tee /usr/local/bin/x", "cd /srv && make", "mv x ../y", "touch $HOME/x", "mkdir -p /opt/x", "ln -s a /usr/bin/a", "echo x >>~/notes", "sed -i s/a/b/ /etc/x", "echo x 2>/var/log/x", "dd if=a of=/dev/sda", "/bin/bash -lc 'echo hi > /w2/x'", "echo a > ${HOME}/x", "git -C /other commit", "npm i -g x", "npm install --global x", "pip install --user x", "scp host:x ~/y"},
 		"new shell runs":          {"echo x >> ~/.bashrc", "cat ~/.zshrc", "echo x > .profile", "vi .envrc", "cp x ~/.config/fish/config.fish", "echo 'x' >> \"$HOME/.bash_aliases\""},
 		"keys for other machines": {"cat ~/.ssh/id_ed25519", "cp k .ssh/authorized_keys", "ls ~/.ssh"},
 		"passwords or keys":       {"cat .env", "cat ~/.aws/credentials", "cat ~/.netrc", "cat /etc/shadow", "cp .env.local x", "cat ~/.config/gh/hosts.yml"},
@@ -57,7 +58,7 @@ func TestR24Commands(t *testing.T) {
 	for _, line := range []string{
 		"ls -la", "go test ./...", "git status", "git commit -m 'Add push'", "/bin/bash -lc 'ls -la && echo done > out.txt && cat out.txt'", "grep -rn sudoku .", "cat main.go | head", "make build", "npm test", "npm run build",
 		"echo x > /dev/null", "cat a 2>/dev/null", "sort < x > y", "cp a b", "rm x.o", "cat /etc/hosts", "touch /tmp/x", "cd sub && ls", "cd /w/sub && make", "git log --format=%h", "echo profile.go", "python3 test.py", "echo $1 > x", "mkdir -p a/b", "git diff | cat",
-		"find . -name '*.go'", "echo 'shell'", "sed -n 1,2p x", "node script.js", "git branch -d x", "gofmt -l .", "cargo test",
+		"find . -name '*.go'", "echo 'shell'", "sed -n 1,2p x", "node script.js", "git branch -d x", "gofmt -l .", "cargo test", "rsync -a a/ b", "scp a b", "npm ls -g", "python3 -c 'print(1)'", "node -e 'console.log(1)'", "python3 -c \"open('x', 'w')\"", "perl -pi -e s/a/b/ x",
 	} {
 		if got := whys(state.Request{Kind: state.RequestCommand, Input: line, Cwd: "/w"}, "/srv/mine"); len(got) > 0 {
 			t.Errorf("%q is marked: %q", line, got)

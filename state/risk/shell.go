@@ -302,6 +302,14 @@ func (p program) plain() (out []string) {
 	return out
 }
 
+// first is the first of them, "" if there is none.
+func (p program) first() string {
+	if plain := p.plain(); len(plain) > 0 {
+		return plain[0]
+	}
+	return ""
+}
+
 // has reports whether one of the words is one of these.
 func (p program) has(options ...string) bool {
 	return slices.ContainsFunc(p.words, func(w string) bool { return slices.Contains(options, w) })
@@ -362,12 +370,12 @@ var (
 	roots    = oneOf("sudo doas su pkexec run0")
 	shells   = oneOf("sh bash zsh dash ksh fish csh tcsh ash")
 	coders   = regexp.MustCompile(`^(python[\d.]*|pypy[\d.]*|node|nodejs|perl|ruby|php|pwsh|deno|bun|lua)$`)
-	net      = oneOf("curl wget fetch aria2c nc ncat netcat socat telnet ssh scp sftp ftp rsync ping dig nslookup gh glab iwr invoke-webrequest")
+	net      = oneOf("curl wget fetch aria2c nc ncat netcat socat telnet ssh ssh-copy-id mosh scp sftp ftp rsync ping dig nslookup gh glab iwr invoke-webrequest")
 	readers  = oneOf("cat less more head tail ls grep egrep fgrep rg ag wc diff cmp stat file find fd tree bat jq yq sort uniq awk cut nl strings xxd od hexdump md5sum sha1sum sha256sum readlink realpath basename dirname echo printf test [ [[ cd pushd column tac systemctl which type")
 	namers   = oneOf("ls stat file find tree test [ [[ cd pushd echo printf which dirname basename realpath readlink")
 	speakers = oneOf("git echo printf grep egrep fgrep rg ag gh glab") // their words may be sentences
 	writers  = oneOf("tee touch mkdir rm rmdir unlink chmod chown chgrp truncate shred mv patch")
-	copiers  = oneOf("cp install ln rsync")
+	copiers  = oneOf("cp install ln rsync scp")
 	movers   = oneOf("cd pushd")
 	killers  = oneOf("killall pkill reboot shutdown halt poweroff")
 	holders  = oneOf("docker podman nerdctl")
@@ -375,6 +383,8 @@ var (
 
 	managers  = oneOf("npm pnpm yarn bun pip pipx uv poetry cargo gem bundle composer brew apt apt-get dnf yum apk pacman nix go conda")
 	installs  = oneOf("i install add ci get update upgrade publish sync download fetch create dlx exec")
+	removes   = oneOf("uninstall remove rm un link unlink")
+	wide      = oneOf("pipx cargo gem brew apt apt-get dnf yum") // what they install is for more than a folder
 	runners   = oneOf("npx uvx bunx pnpx")
 	number    = regexp.MustCompile(`^\d+(\.\d+)?[smhd]?$`)
 	assigning = regexp.MustCompile(`^(\w+)=(.*)$`)
@@ -426,7 +436,7 @@ func (m *marker) simple(words []string, in, within flow, code string, targets []
 	m.path(words[0], false)
 	out := max(in, shown)
 	switch {
-	case shell, coders.MatchString(p.name):
+	case coders.MatchString(p.name) && !(p.name == "bun" && installs[p.first()]), shell:
 		out = max(m.interpreter(p, shell), out)
 	case p.name == "eval":
 		m.add("it runs or unpacks text that is not shown here as it will be", p.String())
@@ -469,7 +479,7 @@ func (m *marker) interpreter(p program, shell bool) (out flow) {
 		w := p.words[i]
 		switch {
 		case shell && len(w) > 1 && (w[0] == '-' || w[0] == '+') && w[1] != '-' && strings.HasSuffix(w, "c"),
-			!shell && (w == "-c" || w == "-e" || w == "--eval" || w == "-r" || w == "-p" || w == "-pe" || w == "-ne" || w == "-E"):
+			!shell && inline.MatchString(w):
 			given = true
 			if i++; i < len(p.words) {
 				text += "\n" + p.words[i]
@@ -478,7 +488,9 @@ func (m *marker) interpreter(p program, shell bool) (out flow) {
 			}
 		case w == "-m":
 			module = true
-			i++
+			if i++; i < len(p.words) && p.words[i] == "pip" {
+				m.others(program{name: "pip", words: p.words[i+1:]})
+			}
 		case w == "-s" && shell:
 			rest = nil
 			i = len(p.words)
@@ -492,18 +504,22 @@ func (m *marker) interpreter(p program, shell bool) (out flow) {
 	case p.xargs && given && p.in >= unseen:
 		m.runs(p.in, p.String())
 	}
-	if shell && given {
-		return m.script(m.again(text), p.in)
-	}
-	if given {
-		m.code(text)
-		return shown
-	}
-	if len(rest) > 0 && rest[0] != "-" {
+	named := len(rest) > 0 && rest[0] != "-"
+	if named {
 		m.runsFile(program{words: rest, within: p.within})
-		return shown
 	}
-	if !module && p.in > nothing {
+	switch {
+	case shell && given:
+		return m.script(m.again(text), p.in)
+	case given:
+		m.code(text)
+		if slices.ContainsFunc(p.words, inPlace.MatchString) {
+			for _, f := range rest {
+				m.path(f, true)
+				m.writes(f)
+			}
+		}
+	case !named && !module && p.in > nothing:
 		m.runs(p.in, p.String())
 	}
 	return shown
@@ -528,19 +544,41 @@ func (m *marker) code(text string) {
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`()[]{},;=", r) }) {
 		m.path(w, true)
 	}
-	if !writeWords.MatchString(text) {
+	m.places(text)
+}
+
+const cannotTell = "it runs a program given on the command line, and nod cannot tell what that writes outside the folder"
+
+// places marks a program that changes files, or runs what may, and names a place that
+// does not lie in the folder.
+func (m *marker) places(text string) {
+	if !changeWords.MatchString(streams.ReplaceAllString(text, "")) {
 		return
 	}
-	for _, s := range quotedPath.FindAllStringSubmatch(text, -1) {
-		m.writes(s[1])
+	if a := homeWords.FindString(text); a != "" {
+		m.add(cannotTell, a)
+	}
+	for _, at := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n\"'`", r) }) {
+		at = strings.TrimLeft(at, " +<>|")
+		if placeWords.MatchString(at) {
+			if _, out := m.outside(at); out {
+				m.add(cannotTell, at)
+			}
+		}
 	}
 }
 
 var (
-	// writeWords are those by which programs write, and quotedPath a place of its own
-	// that they name.
-	writeWords = regexp.MustCompile(`["'](?:[wax]b?\+?|rb?\+)["']|(?i:write|append|unlink|remove|rmtree|rm_rf|rm\(|rmdir|mkdir|rename|move|copy|symlink|chmod)`)
-	quotedPath = regexp.MustCompile("[\"'`]([/~][^\"'`\\s]+)[\"'`]")
+	// inline is an option of which the next word is a program, inPlace one by which that
+	// changes the files that follow.
+	inline  = regexp.MustCompile(`^(-c|-r|-p|-E|--eval|--print|-\w{0,4}e)$`)
+	inPlace = regexp.MustCompile(`^-\w*i(\.\S*|\w*)$`)
+
+	// placeWords begin what is a path and not, as in many programs, an address of a site.
+	changeWords = regexp.MustCompile(`(?i)write|appendFile|put_contents|unlink|rmtree|rmdir|\brm(Sync)?\(|os\.(remove|replace)|rename|shutil|copyFile|FileUtils|mkdir|makedirs|symlink|chmod|chown|\btouch|truncate|,\s*(mode\s*=\s*)?["']([wax]b?\+?|r\+b?)["']|["']\s*\+?>|\bsystem\b|popen|subprocess|child_process|\beval\b`)
+	placeWords  = regexp.MustCompile(`^(~|\.\./|/(etc|usr|bin|sbin|lib\w*|opt|srv|var|home|root|boot|dev|mnt|media|Users|Library|Applications|System|private|Volumes)(/|$))`)
+	homeWords   = regexp.MustCompile(`\bHOME\b|\.home\(|\bhomedir\b`)
+	streams     = regexp.MustCompile(`(?i)std(out|err)\.\w+`)
 
 	webWords = regexp.MustCompile(`(?i)https?://|\burlopen\b|\burllib\b|\brequests\.|\bfetch\(|\bLWP\b|Net::HTTP`)
 	runWords = regexp.MustCompile(`(?i)\b(exec|eval|system|popen|subprocess|child_process|spawn|Function)\b`)
@@ -561,8 +599,17 @@ func (m *marker) runsFile(p program) {
 // local is a host of this machine.
 var local = regexp.MustCompile(`(?i)^(https?://)?(localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0)([:/]|$)`)
 
+// remote is a file of another machine: host:path, or an address.
+var remote = regexp.MustCompile(`^[^/]+:`)
+
 // network marks what speaks with others, and returns what comes from them.
 func (m *marker) network(p program) flow {
+	if p.name == "rsync" && slices.ContainsFunc(p.words, func(w string) bool { return strings.HasPrefix(w, "--delete") }) {
+		m.add(byRule, p.String())
+	}
+	if (p.name == "rsync" || p.name == "scp") && !slices.ContainsFunc(p.plain(), remote.MatchString) {
+		return shown
+	}
 	m.mild(reaches, p.String())
 	if p.in == private {
 		m.add("it sends what this machine holds over the network", p.String())
@@ -630,10 +677,6 @@ func (m *marker) network(p program) flow {
 		if i := slices.IndexFunc(p.words, func(w string) bool { return !strings.HasPrefix(w, "-") && !number.MatchString(w) }); i >= 0 && i+1 < len(p.words) {
 			m.script(m.read(strings.Join(p.words[i+1:], " ")), p.in)
 		}
-	case "rsync":
-		if slices.ContainsFunc(p.words, func(w string) bool { return strings.HasPrefix(w, "--delete") }) {
-			m.add(byRule, p.String())
-		}
 	case "gh", "glab":
 		if len(plain) > 1 && plain[1] == "delete" {
 			m.add(elsewhere, p.String())
@@ -690,10 +733,7 @@ func (m *marker) find(p program) {
 // others marks programs that are known by their name, and a word or two.
 func (m *marker) others(p program) {
 	plain := p.plain()
-	first := ""
-	if len(plain) > 0 {
-		first = plain[0]
-	}
+	first := p.first()
 	name := strings.TrimRight(p.name, ".0123456789")
 	switch {
 	case p.name == "rm":
@@ -737,7 +777,8 @@ func (m *marker) others(p program) {
 		if installs[first] || first == "mod" && p.has("download") {
 			m.mild(reaches, p.String())
 		}
-		if p.flag("g") || p.has("--global", "--location=global") || p.name == "yarn" && first == "global" {
+		if p.widely(name, first) {
+			m.mild(reaches, p.String())
 			m.add(writesOutside, p.String())
 		}
 		for _, f := range p.option('C', "--prefix", "--cwd", "--directory") {
@@ -769,6 +810,22 @@ func (m *marker) others(p program) {
 			m.makes(w, p.in)
 		}
 	}
+}
+
+// widely reports whether a package manager of that name installs or removes, by its first
+// word, for more than a folder.
+func (p program) widely(name, first string) bool {
+	switch name {
+	case "npm", "pnpm", "yarn", "bun":
+		return first == "global" || (installs[first] || removes[first]) && (p.flag("g") || p.has("--global", "--location=global"))
+	case "pip":
+		return installs[first] && p.has("--user")
+	case "uv":
+		return first == "tool" && p.has("install", "uninstall", "upgrade")
+	case "go":
+		return first == "install" && slices.ContainsFunc(p.words, func(w string) bool { return strings.Contains(w, "@") })
+	}
+	return wide[name] && slices.Contains([]string{"install", "uninstall", "upgrade"}, first)
 }
 
 const moreRights = "it opens files to everybody, or gives them more rights"
