@@ -286,3 +286,18 @@ func TestC43Shown(t *testing.T) {
 		t.Errorf("%q is seen", got)
 	}
 }
+
+// TestC43Written: markdown's and JSON's backslashes, and the signs of a diff, hide no
+// secret.
+func TestC43Written(t *testing.T) {
+	r := New(ada)
+	for text, secret := range map[string]string{
+		"the key gh" + `p\_Vb3kQ9xT2mLp8RzWn4Hc7YdJ6fGs1AeU9Kq2.`: "Vb3kQ9xT2mLp",
+		"@@ -1 +1 @@\n-DB_PASSWORD=hunter2\n+DB_PASSWORD=hunter3": "hunter",
+		`"url": "postgres:\/\/ada:Vb3kQ9xT2mLp@db\/x"`:            "Vb3kQ9xT2mLp",
+	} {
+		if seen := Mask(text, r.Find(text)); strings.Contains(seen, secret) {
+			t.Errorf("%q is seen as %q", text, seen)
+		}
+	}
+}
