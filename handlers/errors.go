@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 
@@ -54,7 +55,7 @@ var (
 	problemDirect = &userError{"past-the-proxy", http.StatusForbidden, "nod answers here to its proxy alone",
 		"This connection is not encrypted. Open nod at the address of its proxy, over https; docs/phone.md tells how."}
 	problemPreview = &userError{"preview-over", http.StatusNotFound, "This preview is over",
-		"Nothing was shared. Open the session and choose again what others may see."}
+		"If you have just made a link of it, it is under Shared links; end it there if you have not got it. Otherwise open the session and choose again what others may see."}
 	problemFull = &userError{"too-many", http.StatusServiceUnavailable, "Too many people look at this just now",
 		"The page shows what there was when it was loaded; load it again from time to time."}
 	problemForm = &userError{"not-a-form", http.StatusUnsupportedMediaType, "This is not how a form is sent",
@@ -154,7 +155,7 @@ func publicWords(err error) (string, bool) {
 // showError is the end of every error: a page for the person, the cause for the log.
 func (s *Server) showError(err error, c echo.Context) {
 	u := userErrorOf(err)
-	if u == problemInternal && c.Request().Context().Err() == nil { // else nobody waits for it any more
+	if u == problemInternal && !errors.Is(err, context.Canceled) { // else nobody waits for it any more
 		s.Log.Error("request failed", "method", c.Request().Method, "route", c.Path(), "err", err)
 	}
 	if c.Response().Committed {

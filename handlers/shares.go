@@ -412,11 +412,11 @@ func (s *Server) endShare(c echo.Context) error {
 
 func (s *Server) endShares(c echo.Context) error {
 	ctx := c.Request().Context()
-	all, err := s.Shares.Shares(ctx)
-	if err != nil {
+	if err := s.Shares.EndShares(ctx, time.Now().UnixMilli()); err != nil {
 		return err
 	}
-	if err := s.Shares.EndShares(ctx, time.Now().UnixMilli()); err != nil {
+	all, err := s.Shares.Shares(ctx) // after that, or one that is made meanwhile would be missed
+	if err != nil {
 		return err
 	}
 	for _, x := range all {

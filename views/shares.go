@@ -147,7 +147,7 @@ const maxOver = 50
 
 // foundURL is where something was found, in what a guest would see.
 func foundURL(ctx context.Context, p Preview, f share.Found) templ.SafeURL {
-	return turnURL(WithGuest(ctx, p.Guest), p.Sheet.view, f.Turn-p.Sheet.view.Cut)
+	return turnURL(WithGuest(ctx, p.Guest), p.Sheet.view, max(0, f.Turn-p.Sheet.view.Cut))
 }
 
 // What the record tells about shares.

@@ -37,12 +37,27 @@ func (g *Growing) Take(text string, closed, hurry bool) (seen string, all bool) 
 		end = max(g.end, g.safe(text, hurry))
 		g.end = end
 	}
-	window := text[min(g.from, end):end]
-	found := g.find(window, closed)
+	from := min(g.from, end)
+	before := text[:from][context(text[:from]):] // by which something behind it is found
+	window := text[from:end]
+	var found []Finding
+	for _, f := range g.find(before+window, closed) {
+		if f.End > len(before) {
+			f.Start, f.End = max(0, f.Start-len(before)), f.End-len(before)
+			found = append(found, f)
+		}
+	}
 	seen = g.done + Mask(window, found)
 	g.text = text
 	g.settle(window, found)
 	return seen, end == len(text)
+}
+
+// context is where to begin to look at the end of a text for what names the value that
+// comes behind it.
+func context(text string) int {
+	const most = 512
+	return max(strings.LastIndexByte(text[:max(0, len(text)-most)], '\n')+1, len(text)-2*lookBack)
 }
 
 // find returns what is masked of a text. What ends with it may be the begin of another

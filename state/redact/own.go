@@ -43,7 +43,7 @@ var (
 
 // secretLike reports whether a variable of that name holds a secret.
 func secretLike(name string) bool {
-	return secretNames.MatchString(name)
+	return secretNames.MatchString(name) && name != "PWD" && name != "OLDPWD" // which are folders
 }
 
 // placeholder is what stands where a secret would, and is none.
@@ -85,19 +85,19 @@ func ownRules(o Owner) []own {
 	return append(rules, []own{
 		{"private key", Secret, []string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)`), nil, true},
 		// A line of a file of variables, or of a shell. The name is in capitals, so the value is what it says, short or long.
-		{"variable", Secret, keywords, regexp.MustCompile(`(?m)(?:^[+-]?|[\s"'` + "`" + `;({,])(?:export\s+|set\s+|-e\s+|ENV\s+)?[A-Z][A-Z0-9_]*(?:PASSW(?:OR)?D|PASSPHRASE|PWD|SECRET|TOKEN|KEY|CREDENTIALS?|DSN|PASS|AUTH|SALT)S?\s?=\s?(?:"([^"\r\n]+)"|'([^'\r\n]+)'|([^\s"'` + "`" + `;]+))`), notPlaceholder, false},
-		{"value next to a name", Secret, keywords, regexp.MustCompile(`(?i)\b[\w.-]*` + secretWord + `s?[\w-]{0,12}\\?["'` + "`" + `]?\]?(?:\s{0,3}(?::=|=>|[:=])|(?:\s+\w+){0,4}\s+is\b)\s{0,3}\\?(?:"([^"\r\n\\]{6,200})|'([^'\r\n\\]{6,200})|` + "`([^`\\r\\n\\\\]{6,200})" + `|([^\s"'` + "`" + `,;\\<>(){}]{8,400}))`), isRandom, false},
+		{"variable", Secret, keywords, regexp.MustCompile(`(?m)(?:^|[\s"'` + "`" + `;({,+:|#>-]|\\[nrt])(?:export\s+|set\s+|-e\s+|ENV\s+)?[A-Z][A-Z0-9_]*(?:PASSW(?:OR)?D|PASSPHRASE|PWD|SECRET|TOKEN|KEY|CREDENTIALS?|DSN|PASS|AUTH|SALT)S?\s?=\s?(?:\\+"([^"\\\r\n]+)|"([^"\r\n]+)"|'([^'\r\n]+)'|([^\s"'` + "`" + `;]+))`), notPlaceholder, false},
+		{"value next to a name", Secret, keywords, regexp.MustCompile(`(?i)\b[\w.-]*` + secretWord + `s?[\w-]{0,12}\\?["'` + "`" + `]?\]?(?:\s{0,3}(?::=|=>|[:=])|(?:\s+\w+){0,4}\s+is\b)\s{0,3}\\?(?:"((?:[^"\r\n\\]|\\u[0-9a-fA-F]{4}){6,200})|'((?:[^'\r\n\\]|\\u[0-9a-fA-F]{4}){6,200})|` + "`([^`\\r\\n\\\\]{6,200})" + `|([^\s"'` + "`" + `,;\\<>(){}]{8,400}))`), isRandom, false},
 		{"option of a command", Secret, []string{"--"}, regexp.MustCompile(`(?i)(?:^|\s)--(?:[\w-]*-)?(?:` + secretWord + `|pass|auth)[=\s]["']?([^\s"']{6,})`), isRandomOrQuoted, false},
 		{"header", Secret, []string{"authorization", "api-key", "x-auth", "cookie", "bearer"}, regexp.MustCompile(`(?i)\b(?:(?:proxy-)?authorization|x-api-key|api-key|x-auth-token)\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|token|digest)\s+)?([^\s"'\\,]{6,})`), notPlaceholder, false},
 		{"bearer token", Secret, []string{"bearer "}, regexp.MustCompile(`(?i)\bbearer\s+([\w.~+/=-]{12,})`), isRandom, false},
-		{"cookie", Secret, []string{"cookie"}, regexp.MustCompile(`(?i)\b(?:set-)?cookie\\?["']?\s*:\s*\\?["']?([^\r\n"'\\]{4,})`), func(g []string) bool { return strings.Contains(g[0], "=") }, false},
+		{"cookie", Secret, []string{"cookie"}, regexp.MustCompile(`(?i)(?:\b|\\[nrt])(?:set-)?cookie\\?["']?\s*:\s*\\?["']?([^\r\n"'\\]{4,})`), func(g []string) bool { return strings.Contains(g[0], "=") }, false},
 		{"password in an address", Secret, []string{"://"}, regexp.MustCompile(`\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@"'<>]{0,80}:([^\s/@"'<>]{1,200})@`), notPlaceholder, false},
-		{"login of curl", Secret, []string{"curl"}, regexp.MustCompile(`\bcurl\b[^\r\n]*?\s(?:-u|--user)[=\s]?["']?[^\s:"']+:([^\s"']{3,})`), notPlaceholder, false},
-		{"login of .netrc", Secret, []string{"machine "}, regexp.MustCompile(`\bmachine\s+\S+\s+(?:login\s+\S+\s+)?password\s+(\S+)`), notPlaceholder, false},
+		{"login of curl", Secret, []string{"curl"}, regexp.MustCompile(`(?:\b|\\[nrt])curl\b[^\r\n]*?\s(?:-u|--user)[=\s]?["']?[^\s:"']+:([^\s"']{3,})`), notPlaceholder, false},
+		{"login of .netrc", Secret, []string{"machine "}, regexp.MustCompile(`(?:\b|\\[nrt])machine\s+\S+\s+(?:login\s+\S+\s+)?password\s+(\S+)`), notPlaceholder, false},
 		{"key of a provider", Secret, []string{"sk-", "sk_", "rk_", "pk_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "xapp-", "hf_", "npm_", "pypi-", "aiza", "ya29.", "shp", "do_v1_", "dop_v1_", "dor_v1_", "doo_v1_", "sg.", "akia", "asia", "a3t", "abia", "acca", "age-secret-key-", "lin_api_", "nvapi-", "gsk_", "r8_", "tskey-", "dckr_pat_", "eyj"}, regexp.MustCompile(`\b(?:sk-[\w-]{16,}|(?:sk|rk|pk)_(?:live|test)_\w{10,}|whsec_[\w+/=]{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{12,}|xox[abeprs]-[\w-]{10,}|xapp-[\w-]{10,}|hf_\w{16,}|npm_\w{16,}|pypi-[\w-]{16,}|AIza[\w-]{20,}|ya29\.[\w-]{16,}|shp(?:at|ca|pa|ss)_\w{16,}|do[opr]_v1_\w{16,}|SG\.[\w-]{10,}\.[\w-]{10,}|A(?:KI|SI|3T|BI|CC)A[A-Z0-9]{16}|AGE-SECRET-KEY-1\w{20,}|lin_api_\w{16,}|nvapi-[\w-]{16,}|gsk_\w{16,}|r8_\w{16,}|tskey-[\w-]{10,}|dckr_pat_[\w-]{10,}|eyJ[\w-]{8,}\.eyJ?[\w-]{4,}(?:\.[\w-]*)?)`), nil, false},
 		{"webhook", Secret, []string{"hooks.", "webhook"}, regexp.MustCompile(`\bhttps://(?:hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/|[\w.-]+\.webhook\.office\.com/)([\w/@.-]{8,})`), nil, false},
 		{"bot of Telegram", Secret, nil, regexp.MustCompile(`\b(\d{8,10}:[\w-]{35})\b`), nil, false},
-		{"signed address", Secret, []string{"sig=", "signature=", "x-amz-", "x-goog-"}, regexp.MustCompile(`(?i)[?&](?:sig|signature|x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential))=([\w%+/=.-]{8,})`), nil, false},
+		{"signed address", Secret, []string{"sig=", "signature=", "x-amz-", "x-goog-"}, regexp.MustCompile(`(?i)(?:[?&]|\\u0026)(?:sig|signature|x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential))=([\w%+/=.-]{8,})`), nil, false},
 
 		{"name in a path", User, []string{"/home/", "/users/", `\users\`, `\\users`}, regexp.MustCompile(`(?:/home/|/Users/|\\{1,2}Users\\{1,2})([\w][\w.-]*)`), nil, false},
 		{"mail address", Mail, []string{"@"}, regexp.MustCompile(`\b([\w.+-]+@(?:[\w-]+\.)+[a-zA-Z]{2,})\b`), isMail, false},

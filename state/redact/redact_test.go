@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -298,6 +299,53 @@ func TestC43Written(t *testing.T) {
 	} {
 		if seen := Mask(text, r.Find(text)); strings.Contains(seen, secret) {
 			t.Errorf("%q is seen as %q", text, seen)
+		}
+	}
+}
+
+// TestFolders: where the shell is, is no secret.
+func TestFolders(t *testing.T) {
+	r := New(Owner{Environment: []string{"PWD=/srv/projects/shop", "OLDPWD=/usr/local/bin"}})
+	const text = "cd /srv/projects/shop/cache && /usr/local/bin/make"
+	if seen := Mask(text, r.Find(text)); seen != text {
+		t.Error(seen)
+	}
+}
+
+// TestC43Settled: what was masked stays so, when what names it is not looked at any more.
+func TestC43Settled(t *testing.T) {
+	const value = "Vb3kQ9xT2mLp8RzWn4Hc7YdJ6fGs1AeU"
+	g := Growing{Redactor: New(ada)}
+	text := strings.Repeat("A line of ordinary words.\n", 300) + "password:\n  " + value + strings.Repeat(" and more words", 250) + "\n"
+	for range 20 {
+		if seen, _ := g.Take(text, false, false); strings.Contains(seen, value) {
+			t.Fatalf("it is seen with %d bytes behind it", len(text)-strings.Index(text, value))
+		}
+		text += strings.Repeat("More of it.\n", 40)
+	}
+	if g.from <= strings.Index(text, value) {
+		t.Error("it is looked at again and again")
+	}
+}
+
+// TestC43Prefixed: what programs write before a line hides no secret.
+func TestC43Prefixed(t *testing.T) {
+	r := New(ada)
+	for name, write := range map[string]func(string) string{
+		"added": func(s string) string { return "+" + s }, "taken away": func(s string) string { return "-" + s },
+		"grep": func(s string) string { return "app/.env:12:" + s }, "numbered": func(s string) string { return "3:" + s },
+		"a column": func(s string) string { return "|" + s }, "a comment": func(s string) string { return "#" + s }, "quoted": func(s string) string { return ">" + s },
+		"JSON": func(s string) string { b, _ := json.Marshal("x\n" + s); return string(b) },
+	} {
+		for _, p := range append(planted, pem) {
+			text, secret := split(p)
+			in := write(text)
+			if b, _ := json.Marshal(secret); name == "JSON" {
+				secret = strings.Trim(string(b), `"`)
+			}
+			if seen := Mask(in, r.Find(in)); leaks(seen, secret) {
+				t.Errorf("%s: %q is seen as %q", name, in, seen)
+			}
 		}
 	}
 }

@@ -189,7 +189,7 @@ func sameTurn(a, b *state.ActiveTurn) bool {
 func (p *Projection) ended(s snapshot.Session, t *state.Turn) *state.Turn {
 	seen := &state.Turn{ID: t.ID, Message: p.message(t.Message), Usage: p.usage(t.Usage), State: t.State}
 	if t.Error != nil {
-		seen.Error = &state.ErrorInfo{ErrorType: t.Error.ErrorType, Message: p.mask(t.Error.Message)}
+		seen.Error = &state.ErrorInfo{ErrorType: p.mask(t.Error.ErrorType), Message: p.mask(t.Error.Message)}
 	}
 	for i, x := range t.ResponseParts {
 		withheld := p.withhold(s, t.ID, x)
