@@ -45,10 +45,10 @@ const inert = `(() => {
 		html: 'lang', meta: 'charset name content', link: 'rel href', script: 'defer nonce src', a: 'href rel target', details: 'open',
 		time: 'datetime', form: 'method action', textarea: 'name placeholder rows required spellcheck autofocus maxlength disabled',
 		button: 'name value form formnovalidate disabled', input: 'type name value required placeholder inputmode autocomplete checked autocapitalize spellcheck list',
-		datalist: '', option: 'value label', bdi: 'dir', ol: 'start', li: '', label: 'for',
+		datalist: '', fieldset: 'disabled', option: 'value label', bdi: 'dir', ol: 'start', li: '', label: 'for',
 	};
 	const plain = 'head title body main nav header aside section article div p span b i em strong small code pre ul table thead tbody ' +
-		'tr th td blockquote hr br del ins mark h1 h2 h3 h4 h5 h6 summary figure figcaption fieldset legend';
+		'tr th td blockquote hr br del ins mark h1 h2 h3 h4 h5 h6 summary figure figcaption legend';
 	const everywhere = /^(class|id|hidden|role|tabindex|aria-[a-z]+|data-[a-z]+)$/;
 	for (const name of plain.split(' ')) attributes[name] = '';
 	const wrong = [];

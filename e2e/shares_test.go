@@ -67,6 +67,22 @@ func TestC52WatchedByGuests(t *testing.T) {
 	b.until("the end", "document.querySelector('.send button')")
 	g.until("the same end", fmt.Sprintf("%s === %q", lastWords, eval[string](b, lastWords)))
 
+	// What is asked for is not seen before it is approved, not even for a moment: Codex
+	// says that it runs first.
+	const mentions = "document.body.innerText.split('out.txt').length"
+	before := eval[int](g, mentions)
+	g.run("window.most = 0; new MutationObserver(() => { window.most = Math.max(window.most, " + mentions + "); }).observe(document.body, {childList: true, subtree: true, characterData: true})")
+	b.fill(".send textarea", "script:command")
+	b.click(".send button")
+	b.until("a card", "document.querySelector('.card form')")
+	g.untilText("#head", "waits for its owner")
+	if most := eval[int](g, "window.most"); most == 0 || most > before {
+		t.Errorf("out.txt was seen %d times, before %d", most, before)
+	}
+	b.approve(".card .approve:not(.more-than-once)")
+	g.until("what was approved", fmt.Sprintf("%s > %d", mentions, before))
+	b.until("the end", "document.querySelector('.send button')")
+
 	// A restart: the page goes on by itself. Then time runs out.
 	address, _ := strings.CutPrefix(w.base, "http://")
 	w.listen = address
