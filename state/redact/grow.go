@@ -24,6 +24,9 @@ type Growing struct {
 // least: more than any one line that a rule reads.
 const lookBack = 2 << 10
 
+// longLine is from what length on a line is not looked at as a whole, in bytes.
+const longLine = 8 * lookBack
+
 // Take returns what may be seen of a text now, which has grown since it was taken last
 // or, if it begins otherwise, is another one; and whether that is all of it. A line that
 // has no end is held back; hurry shows of it what cannot be a part of a secret. All of a
@@ -110,14 +113,21 @@ func (g *Growing) settle(window string, found []Finding) {
 	if len(window) <= 2*lookBack {
 		return
 	}
-	at := strings.LastIndexByte(window[:len(window)-lookBack], '\n') + 1
+	cut := func(text string) int { // a line that goes on and on is cut at a space
+		at := strings.LastIndexAny(text, "\r\n") + 1
+		if at == 0 && len(window) > longLine {
+			at = strings.LastIndexAny(text, " \t") + 1
+		}
+		return at
+	}
+	at := cut(window[:len(window)-lookBack])
 	for _, f := range found {
 		if f.Start < at && f.End >= at || f.Start < at && f.End == len(window) {
 			at = f.Start
 			break
 		}
 	}
-	at = strings.LastIndexByte(window[:at], '\n') + 1
+	at = cut(window[:at])
 	before := found[:0]
 	for _, f := range found {
 		if f.End <= at {

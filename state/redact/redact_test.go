@@ -328,6 +328,20 @@ func TestC43Settled(t *testing.T) {
 	}
 }
 
+// TestLongLine: not all of a line that goes on and on is looked at each time.
+func TestLongLine(t *testing.T) {
+	g, text := Growing{Redactor: New(ada)}, ""
+	for range 50 {
+		text += strings.Repeat(" and then some ordinary words, and more of them, about the work in /home/ada/work", 8)
+		if seen, _ := g.Take(text, false, true); strings.Contains(seen, "/home/ada") {
+			t.Fatal(seen)
+		}
+	}
+	if len(text)-g.from > longLine+2*lookBack {
+		t.Errorf("%d bytes are looked at", len(text)-g.from)
+	}
+}
+
 // TestC43Prefixed: what programs write before a line hides no secret.
 func TestC43Prefixed(t *testing.T) {
 	r := New(ada)
