@@ -58,7 +58,8 @@ const (
 	maxPreviews = 8
 	// previewLife is how long one is.
 	previewLife = 30 * time.Minute
-	// maxPassphrase bounds a passphrase, in characters.
+	// Bounds of a passphrase, in characters.
+	minPassphrase = 8
 	maxPassphrase = 200
 )
 
@@ -134,8 +135,8 @@ func (s *Server) preview(c echo.Context) error {
 	}
 	record := shareRecord{Terms: f.Terms, Label: f.Label, By: device(c).Name}
 	if phrase := c.FormValue("passphrase"); phrase != "" {
-		if utf8.RuneCountInString(phrase) > maxPassphrase {
-			return again("A passphrase may have up to two hundred characters.")
+		if n := utf8.RuneCountInString(phrase); n < minPassphrase || n > maxPassphrase {
+			return again("A passphrase has at least eight characters, and at most two hundred.")
 		}
 		if record.Passphrase, err = auth.HashPassword(c.Request().Context(), phrase); err != nil {
 			return err

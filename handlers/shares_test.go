@@ -608,6 +608,9 @@ func TestSharePassphrase(t *testing.T) {
 	s.said(id, "For few.\n")
 	link, share := s.share(id, "passphrase", "open sesame")
 	c := s.guest(link)
+	if r := s.post(s.in, "/s/"+id+"/share", wanted("passphrase", "short")); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, "at least eight") {
+		t.Errorf("a short one: %d", r.status)
+	}
 	ask := func(c *http.Client, phrase string) reply {
 		return s.post(c, "/v/"+share, url.Values{"passphrase": {phrase}})
 	}

@@ -271,7 +271,7 @@ func ShareFormPage(f ShareForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "\" maxlength=\"60\" autocomplete=\"off\" placeholder=\"For whom it is\"> <label for=\"passphrase\">A passphrase <span class=\"soft\">(if you like; tell it on another way than the link)</span></label> <input id=\"passphrase\" name=\"passphrase\" type=\"text\" class=\"mono\" maxlength=\"200\" autocomplete=\"off\" autocapitalize=\"off\" spellcheck=\"false\"> <button class=\"primary\">Show me what they will see</button></form></main>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "\" maxlength=\"60\" autocomplete=\"off\" placeholder=\"For whom it is\"> <label for=\"passphrase\">A passphrase <span class=\"soft\">(if you like; tell it on another way than the link)</span></label> <input id=\"passphrase\" name=\"passphrase\" type=\"text\" class=\"mono\" minlength=\"8\" maxlength=\"200\" autocomplete=\"off\" autocapitalize=\"off\" spellcheck=\"false\"> <button class=\"primary\">Show me what they will see</button></form></main>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
